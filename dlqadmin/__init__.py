@@ -1,0 +1,1 @@
+"""dlqadmin: the console in which a company operates its dead-letter queues."""

@@ -1,0 +1,1 @@
+"""The owning team hears of its dead letters."""

@@ -1,0 +1,89 @@
+"""From the state of the queues to alerts: open once, escalate by steps, close after a calm time."""
+
+from datetime import timedelta
+
+from django.db import connection, transaction
+from django.db.models import Q
+
+from dlqadmin.alerts.models import Alert, Notification
+from dlqadmin.alerts.notify import enqueue
+from dlqadmin.alerts.rules import Finding, QueueSnapshot, findings
+from dlqadmin.clock import ClockTimestamp
+from dlqadmin.people.audit import record
+from dlqadmin.queues.models import SourceQueue
+
+CALM = timedelta(minutes=10)
+
+_SNAPSHOTS = """
+SELECT queue_id, sum(letters)::bigint, (array_agg(letters ORDER BY letters DESC, cluster_id))[1],
+    (array_agg(cluster_id ORDER BY letters DESC, cluster_id))[1]
+FROM (
+    SELECT queue_id, cluster_id, count(*) AS letters FROM dlqadmin_deadletter WHERE state = 'open'
+    GROUP BY queue_id, cluster_id
+) AS clusters GROUP BY queue_id
+"""
+
+
+def evaluate() -> None:
+    """Compare every queue with the rules, and bring the alerts up to date."""
+    depths = _depths()
+    open_alerts = {(alert.queue_id, alert.rule): alert for alert in Alert.objects.filter(closed_at=None)}
+    wanted = {queue_id for queue_id, _ in open_alerts} | set(depths)
+    for queue in SourceQueue.objects.filter(pk__in=wanted, archived_at=None).select_related("owner").order_by("pk"):
+        found = {finding.rule: finding for finding in findings(_snapshot(queue, *depths.get(queue.pk, (0, 0, ""))))}
+        for finding in found.values():
+            _raise(queue, finding, open_alerts.get((queue.pk, finding.rule)))
+        for (queue_id, rule), alert in open_alerts.items():
+            if queue_id == queue.pk and rule not in found:
+                _calm(alert)
+
+
+def _depths() -> dict[int, tuple[int, int, str]]:
+    """For each queue with open letters: their number, the letters of the largest cluster, and its template."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"SELECT s.*, c.template FROM ({_SNAPSHOTS}) AS s(queue_id, depth, top, cluster_id) "  # noqa: S608
+            "LEFT JOIN dlqadmin_errorcluster c ON c.id = s.cluster_id"
+        )
+        return {queue: (depth, top, template or "") for queue, depth, top, _, template in cursor.fetchall()}
+
+
+def _snapshot(queue: SourceQueue, depth: int, top: int, template: str) -> QueueSnapshot:
+    return QueueSnapshot(queue.name, depth, tuple(queue.alert_levels), template, top)
+
+
+@transaction.atomic
+def _raise(queue: SourceQueue, finding: Finding, known: Alert | None) -> None:
+    """Open the alert, or bring it up to date; notify when it opens and when it escalates."""
+    severity = Alert.Severity.CRITICAL if finding.critical else Alert.Severity.WARNING
+    state = {"sentence": finding.sentence, "value": finding.value, "severity": severity}
+    if known is None:
+        alert, opened = Alert.objects.get_or_create(
+            queue=queue, rule=finding.rule, subject="", closed_at=None, defaults=state | {"step": finding.step}
+        )
+        if opened:
+            enqueue(alert, Notification.Occasion.OPENED)
+        return
+    changed = Alert.objects.filter(pk=known.pk, step__lt=finding.step, closed_at=None).update(step=finding.step)
+    Alert.objects.filter(pk=known.pk).update(**state, calm_since=None, evaluated_at=ClockTimestamp())
+    if changed:
+        known.refresh_from_db()
+        enqueue(known, Notification.Occasion.ESCALATED)
+
+
+def _calm(alert: Alert) -> None:
+    """Nothing is wrong any more: note since when, and close after CALM."""
+    live = Alert.objects.filter(pk=alert.pk, closed_at=None)
+    live.filter(calm_since=None).update(calm_since=ClockTimestamp(), value=0, evaluated_at=ClockTimestamp())
+    live.filter(calm_since__lte=ClockTimestamp() - CALM).update(state=Alert.State.CLOSED, closed_at=ClockTimestamp())
+
+
+@transaction.atomic
+def acknowledge(*, alert: Alert, by) -> bool:  # type: ignore[no-untyped-def]
+    """A person has seen it and takes care: no reminders. False if it was not firing (any more)."""
+    changed = Alert.objects.filter(Q(state=Alert.State.FIRING), pk=alert.pk).update(
+        state=Alert.State.ACKNOWLEDGED, acknowledged_by=by, acknowledged_at=ClockTimestamp()
+    )
+    if changed:
+        record(by=by, action="alert.acknowledge", target=alert)
+    return changed == 1

@@ -1,0 +1,1 @@
+"""The HTTP API. Empty until its issue; the layer has its place."""

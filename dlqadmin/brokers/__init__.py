@@ -1,0 +1,1 @@
+"""Adapters to the systems that carry messages. They know no domain."""

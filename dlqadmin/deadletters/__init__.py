@@ -1,0 +1,1 @@
+"""Messages that left their queue for good, kept whole."""

@@ -1,0 +1,108 @@
+"""Dead letters."""
+
+from django.db import models
+
+from dlqadmin.clock import ClockTimestamp
+from dlqadmin.clusters.models import ErrorCluster
+from dlqadmin.messages.models import Attempt, Envelope
+from dlqadmin.queues.models import SourceQueue
+
+
+class DeadLetterQuerySet(models.QuerySet["DeadLetter"]):
+    """Reads of dead letters. Lists go through `listed`, which never loads bodies."""
+
+    def open(self) -> "DeadLetterQuerySet":
+        """Letters that wait for a person."""
+        return self.filter(state=DeadLetter.State.OPEN)
+
+    def listed(self) -> "DeadLetterQuerySet":
+        """Newest first, with what a row of a list shows and nothing heavy."""
+        return self.select_related("queue__owner", "cluster").defer("body", "error_raw", "traceback").order_by("-id")
+
+    def visible_to_owners(self, owners: list[int] | None) -> "DeadLetterQuerySet":
+        """Letters of these owners' queues; None stands for all."""
+        return self if owners is None else self.filter(queue__owner_id__in=owners)
+
+
+class DeadLetter(Envelope):
+    """A message that left its queue for good, kept as it was."""
+
+    class State(models.TextChoices):
+        OPEN = "open"
+        REDRIVING = "redriving"
+        RESOLVED = "resolved"
+        RETURNED = "returned"
+        DISCARDED = "discarded"
+
+    class Resolution(models.TextChoices):
+        SUCCEEDED = "succeeded"
+        DUPLICATE = "duplicate"
+        STALE = "stale"
+        BY_HAND = "by hand"
+
+    class Reason(models.TextChoices):
+        THRESHOLD = "threshold reached"
+        PERMANENT = "permanent error"
+        UNKNOWN_TYPE = "unknown type"
+        UNDECODABLE = "undecodable body"
+        EXITED = "handler exited"
+        INTERRUPTED = "handler raised a BaseException"
+        TIMEOUT = "handler timed out"
+        WORKER_LOST = "worker lost"
+        AT_SOURCE = "died at the source"
+
+    queue = models.ForeignKey(SourceQueue, on_delete=models.PROTECT, related_name="letters")
+    cluster = models.ForeignKey(ErrorCluster, null=True, on_delete=models.PROTECT, related_name="letters")
+    state = models.CharField(max_length=10, choices=State, default=State.OPEN)
+    resolution = models.CharField(max_length=10, choices=Resolution, blank=True)
+    state_changed_at = models.DateTimeField(db_default=ClockTimestamp())
+    sent_back_at = models.DateTimeField(null=True, help_text="when its message went back to work; from then on it counts there")
+    previous = models.ForeignKey("self", null=True, on_delete=models.SET_NULL, related_name="next")
+
+    reason = models.CharField(max_length=40, choices=Reason)
+    attempts = models.PositiveIntegerField(null=True, help_text="null: unknown")
+    attempts_counter = models.CharField(max_length=60, default="dlqadmin", help_text="who counted, or 'unknown'")
+    lost = models.PositiveIntegerField(default=0)
+    error_class = models.CharField(max_length=255, blank=True)
+    error_text = models.TextField(blank=True, help_text="a copy that is safe to show")
+    error_raw = models.BinaryField(default=bytes, help_text="the error text as it was, as bytes")
+    traceback = models.TextField(blank=True)
+    worker = models.CharField(max_length=255, blank=True)
+    body_size = models.BigIntegerField(default=0, help_text="bytes")
+
+    sent_at = models.DateTimeField(null=True)
+    last_attempt_at = models.DateTimeField(null=True, help_text="when the last attempt STARTED")
+    died_at = models.DateTimeField(db_default=ClockTimestamp())
+    collected_at = models.DateTimeField(null=True)
+    expires_at = models.DateTimeField(null=True, help_text="when its source will drop it; null: kept by us")
+    seen_at = models.DateTimeField(null=True, help_text="when a person first opened it")
+
+    objects = DeadLetterQuerySet.as_manager()
+
+    class Meta:
+        indexes = [
+            # serves: the depth and age of a queue, and the fold of a queue's letters by cluster.
+            models.Index(
+                fields=["queue", "cluster", "died_at"], condition=models.Q(state="open"), name="letter_open_of_queue"
+            ),
+            # serves: a queue's letters in a state, newest first.
+            models.Index(fields=["queue", "state", "-id"], name="letter_of_queue"),
+            # serves: a cluster's letters, the gate's question "did one start after the fix", a redrive's frozen set.
+            models.Index(fields=["cluster", "state", "last_attempt_at"], name="letter_of_cluster"),
+            # serves: one message through all its lives.
+            models.Index(fields=["lineage", "generation"], name="letter_of_lineage"),
+            # serves: the search by message id.
+            models.Index(fields=["message_id"], name="letter_by_message_id"),
+        ]
+
+    def __str__(self) -> str:
+        return f"letter {self.pk}"
+
+    @property
+    def owner_id(self) -> int | None:
+        """A letter belongs to the owner of its queue."""
+        return self.queue.owner_id
+
+    def attempt_rows(self) -> models.QuerySet[Attempt]:
+        """The failed and lost starts of the life that ended with this letter, in order."""
+        return Attempt.objects.filter(lineage=self.lineage, generation=self.generation - 1).order_by("id")

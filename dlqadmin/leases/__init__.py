@@ -1,0 +1,1 @@
+"""Who may act alone, until when, and under which number. Knows no domain."""

@@ -1,0 +1,66 @@
+"""Rows behind leadership and durable triggers, and the heartbeat of each process."""
+
+from django.db import models
+
+from dlqadmin.clock import ClockTimestamp
+
+
+class Lease(models.Model):
+    """Who may act alone under `name`, and until when. Renewed often; never read by a fenced write."""
+
+    name = models.CharField(max_length=100, primary_key=True)
+    holder = models.CharField(max_length=255, blank=True)
+    token = models.BigIntegerField(default=0)
+    until = models.DateTimeField(db_default=ClockTimestamp())
+    acquired_at = models.DateTimeField(null=True)
+    renewed_at = models.DateTimeField(null=True)
+
+
+class Epoch(models.Model):
+    """The fencing token of a lease, apart from it: it changes on take-over only, so a fenced write never blocks a renewal."""
+
+    name = models.CharField(max_length=100, primary_key=True)
+    token = models.BigIntegerField(default=0)
+    holder = models.CharField(max_length=255, blank=True)
+    since = models.DateTimeField(db_default=ClockTimestamp())
+
+
+class Trigger(models.Model):
+    """A durable row that says "this singleton job is due"; it survives having no leader."""
+
+    class State(models.TextChoices):
+        DUE = "due"
+        STARTED = "started"
+        DONE = "done"
+        FAILED = "failed"
+        SKIPPED = "skipped"
+
+    job = models.CharField(max_length=100)
+    due_at = models.DateTimeField()
+    state = models.CharField(max_length=10, choices=State, default=State.DUE)
+    token = models.BigIntegerField(help_text="fencing token of the leader that made the trigger")
+    run_token = models.BigIntegerField(default=0, help_text="rises with every start of the run")
+    node = models.CharField(max_length=255, blank=True)
+    claimed_until = models.DateTimeField(null=True)
+    started_at = models.DateTimeField(null=True)
+    finished_at = models.DateTimeField(null=True)
+    missed = models.PositiveIntegerField(default=0, help_text="due moments that this run or range stands for besides its own")
+    missed_from = models.DateTimeField(null=True)
+    error_text = models.TextField(blank=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["job", "due_at"], name="trigger_once_per_moment")]
+        indexes = [
+            # serves: triggers that a take-over must issue again or watch.
+            models.Index(fields=["due_at"], condition=models.Q(state__in=["due", "started"]), name="trigger_pending"),
+        ]
+
+
+class Heartbeat(models.Model):
+    """One row for each living process; the broker's remote control cannot be relied on for liveness."""
+
+    node = models.CharField(max_length=255, primary_key=True)
+    role = models.CharField(max_length=40)
+    seen_at = models.DateTimeField(db_default=ClockTimestamp())
+    started_at = models.DateTimeField(db_default=ClockTimestamp())
+    detail = models.JSONField(default=dict)

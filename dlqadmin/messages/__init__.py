@@ -1,0 +1,1 @@
+"""Messages that wait or run, and how they are published. `from dlqadmin.messages.publish import publish`."""

@@ -1,0 +1,160 @@
+"""Messages of native queues: what waits or runs, who holds it, which attempts failed, what was already done."""
+
+import uuid
+
+from django.db import models
+
+from dlqadmin.clock import ClockTimestamp
+from dlqadmin.queues.models import SourceQueue
+
+
+class Claim(models.Model):
+    """The right of one worker to run and settle the messages that point here, until `until`."""
+
+    token = models.BigAutoField(primary_key=True)
+    queue = models.ForeignKey(SourceQueue, on_delete=models.CASCADE, related_name="+")
+    worker = models.CharField(max_length=255)
+    single = models.BooleanField(default=True, help_text="charged before the start: an expiry can be laid at its message")
+    until = models.DateTimeField()
+    claimed_at = models.DateTimeField(db_default=ClockTimestamp())
+
+    class Meta:
+        indexes = [
+            # serves: the sweep that looks for expired claims.
+            models.Index(fields=["until"], name="claim_by_expiry"),
+        ]
+
+
+class Envelope(models.Model):
+    """What a message and a dead letter have in common, so that one becomes the other without loss.
+
+    `message_id` is not unique: the same id may be published twice. `headers` is a list of [name, type, base64 | null]
+    in the order they came. `generation` = deaths so far. `position` = publish order, kept through redrives.
+    """
+
+    message_id = models.CharField(max_length=255)
+    key = models.BinaryField(null=True)
+    version = models.BigIntegerField(null=True)
+    type = models.CharField(max_length=255)
+    body = models.BinaryField(null=True, help_text="null is not the same as empty")
+    content_type = models.CharField(max_length=255, blank=True, help_text="as declared, never guessed")
+    content_encoding = models.CharField(max_length=255, blank=True, help_text="as declared, never guessed")
+    headers = models.JSONField(default=list)
+    lineage = models.UUIDField(default=uuid.uuid4)
+    generation = models.PositiveIntegerField(default=0)
+    position = models.BigIntegerField()
+
+    class Meta:
+        abstract = True
+
+
+class Message(Envelope):
+    """One unit of work of a native queue, until it is processed or dies; then its row is gone."""
+
+    queue = models.ForeignKey(SourceQueue, on_delete=models.PROTECT, related_name="messages")
+    attempts = models.PositiveIntegerField(default=0)
+    lost = models.PositiveIntegerField(default=0, help_text="starts whose worker was lost, counted apart from attempts")
+    suspect = models.BooleanField(default=False)
+    available_at = models.DateTimeField(db_default=ClockTimestamp())
+    published_at = models.DateTimeField(db_default=ClockTimestamp())
+    last_attempt_at = models.DateTimeField(null=True)
+    claim = models.ForeignKey(Claim, null=True, on_delete=models.PROTECT, related_name="messages")
+    # A plain id, not a foreign key: messages lie below dead letters and know nothing of them.
+    letter_id = models.BigIntegerField(null=True, help_text="the dead letter that this message was redriven from")
+
+    class Meta:
+        indexes = [
+            # serves: the claim (what is due, oldest first) and the sweep's question which queues have work.
+            models.Index(
+                fields=["queue", "available_at", "position"], condition=models.Q(claim=None), name="message_claimable"
+            ),
+        ]
+
+
+class QueueKey(models.Model):
+    """One key of an ordered queue: what is claimed there is the key, not the message."""
+
+    queue = models.ForeignKey(SourceQueue, on_delete=models.CASCADE, related_name="+")
+    key = models.BinaryField()
+    head = models.BigIntegerField(null=True, help_text="position of the first waiting message")
+    due_at = models.DateTimeField(null=True)
+    claim = models.ForeignKey(Claim, null=True, on_delete=models.PROTECT, related_name="keys")
+    parked_at = models.DateTimeField(null=True)
+    parked_position = models.BigIntegerField(null=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["queue", "key"], name="one_row_per_key")]
+
+
+class Attempt(models.Model):
+    """A start that failed or was lost. Starts that succeed leave no row."""
+
+    class Outcome(models.TextChoices):
+        FAILED = "failed"
+        LOST = "lost"
+
+    queue = models.ForeignKey(SourceQueue, on_delete=models.CASCADE, related_name="+")
+    lineage = models.UUIDField()
+    generation = models.PositiveIntegerField(help_text="deaths before this attempt")
+    number = models.PositiveIntegerField(help_text="the attempt's number, or the loss's")
+    outcome = models.CharField(max_length=10, choices=Outcome)
+    type = models.CharField(max_length=255)
+    started_at = models.DateTimeField()
+    ended_at = models.DateTimeField(db_default=ClockTimestamp())
+    retry_at = models.DateTimeField(null=True)
+    worker = models.CharField(max_length=255)
+    error_class = models.CharField(max_length=255, blank=True)
+    error_text = models.TextField(blank=True, help_text="a copy that is safe to show")
+    error_raw = models.BinaryField(default=bytes)
+    traceback = models.TextField(blank=True)
+
+    class Meta:
+        indexes = [
+            # serves: the timeline of one message through its lives.
+            models.Index(fields=["lineage", "generation", "id"], name="attempt_of_lineage"),
+        ]
+
+
+class ProcessedId(models.Model):
+    """The ledger: this message id has run in this queue."""
+
+    queue = models.ForeignKey(SourceQueue, on_delete=models.CASCADE, related_name="+")
+    message_id = models.CharField(max_length=255)
+    processed_at = models.DateTimeField(db_default=ClockTimestamp())
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["queue", "message_id"], name="ledger_runs_once")]
+
+
+class KeyVersion(models.Model):
+    """The highest version of a key that was processed."""
+
+    queue = models.ForeignKey(SourceQueue, on_delete=models.CASCADE, related_name="+")
+    key = models.BinaryField()
+    version = models.BigIntegerField()
+    processed_at = models.DateTimeField(db_default=ClockTimestamp())
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["queue", "key"], name="one_version_per_key")]
+
+
+class Discard(models.Model):
+    """A sample of the deliveries that a consumer dropped on purpose; the books hold their number."""
+
+    class Kind(models.TextChoices):
+        DUPLICATE = "duplicate"
+        STALE = "stale"
+
+    queue = models.ForeignKey(SourceQueue, on_delete=models.CASCADE, related_name="+")
+    kind = models.CharField(max_length=10, choices=Kind)
+    message_id = models.CharField(max_length=255)
+    key = models.BinaryField(null=True)
+    version = models.BigIntegerField(null=True)
+    lineage = models.UUIDField()
+    at = models.DateTimeField(db_default=ClockTimestamp())
+
+    class Meta:
+        indexes = [
+            # serves: the last discards of a queue.
+            models.Index(fields=["queue", "-id"], name="discard_newest"),
+        ]

@@ -1,0 +1,126 @@
+"""Publishing: a message is a row in the caller's transaction, so it is published exactly if that commits."""
+
+import json
+import uuid
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.db import connection, transaction
+
+from dlqadmin.messages.ids import new_message_id
+from dlqadmin.messages.wakeups import wake
+from dlqadmin.queues import books
+from dlqadmin.queues.models import AccountKind, SourceQueue
+from dlqadmin.text import TYPE_LIMIT, storable
+
+Body = bytes | str | dict[str, Any] | list[Any] | None
+Header = tuple[str, str, str | None]
+
+# The position is the id that the row gets at its first publishing. Rows of one statement are numbered in their order.
+_INSERT = """
+INSERT INTO dlqadmin_message (id, position, queue_id, message_id, key, version, type, body, content_type,
+    content_encoding, headers, lineage, generation, attempts, lost, suspect, available_at, published_at)
+SELECT n, n, %(queue)s, message_id, key, version, type, body, content_type, content_encoding, headers::jsonb, lineage,
+    0, 0, 0, false, clock_timestamp() + make_interval(secs => wait), clock_timestamp()
+FROM (
+    SELECT nextval(pg_get_serial_sequence('dlqadmin_message', 'id')) AS n, rows.* FROM (
+        SELECT * FROM unnest(%(message_ids)s::text[], %(keys)s::bytea[], %(versions)s::bigint[], %(types)s::text[],
+            %(bodies)s::bytea[], %(content_types)s::text[], %(content_encodings)s::text[], %(headers)s::text[],
+            %(lineages)s::uuid[], %(waits)s::float8[]) WITH ORDINALITY
+            AS given (message_id, key, version, type, body, content_type, content_encoding, headers, lineage, wait, place)
+        ORDER BY place
+    ) AS rows
+) AS numbered
+RETURNING id
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outgoing:
+    """A message to publish. `body`: bytes as they are; text as UTF-8; a dict or list as JSON; None is no body.
+
+    `headers`: (name, type, base64 or None) in order. `delay`: seconds until it is due. An error names the field.
+    """
+
+    type: str
+    body: Body
+    key: bytes | str | None = None
+    version: int | None = None
+    message_id: str | None = None
+    delay: float = 0.0
+    headers: Sequence[Header] = field(default_factory=tuple)
+    content_type: str = ""
+    content_encoding: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.type:
+            raise ValueError("A message needs a type: it names the handler.")
+        if self.message_id is not None and not 0 < len(self.message_id) <= 255:
+            raise ValueError("message_id must have 1 to 255 characters.")
+        if self.delay < 0:
+            raise ValueError("delay must be 0 or more seconds.")
+
+
+def publish(queue: SourceQueue | str, **message: Any) -> int:
+    """Publish one message to `queue` (a SourceQueue or its name); its id.
+
+    Takes the fields of `Outgoing` as keywords: `publish("late-notices", type="late_notice", body={"loanId": 7})`.
+    The row belongs to the caller's transaction; consumers wake when that commits. Raises SourceQueue.DoesNotExist.
+    """
+    return publish_many(queue, [Outgoing(**message)])[0]
+
+
+def publish_many(queue: SourceQueue | str, messages: Iterable[Outgoing]) -> list[int]:
+    """Publish messages in their order, all or none, in one statement; their ids."""
+    target = queue if isinstance(queue, SourceQueue) else SourceQueue.objects.get(name=queue)
+    rows = [_row(message) for message in messages]
+    if not rows:
+        return []
+    columns = dict(zip(_COLUMNS, (list(column) for column in zip(*rows, strict=True)), strict=True))
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(_INSERT, columns | {"queue": target.pk})
+        ids = [row[0] for row in cursor.fetchall()]
+        books.post(target.pk, AccountKind.RECEIVED, len(ids))
+        wake(target.pk)
+    return ids
+
+
+_COLUMNS = (
+    "message_ids",
+    "keys",
+    "versions",
+    "types",
+    "bodies",
+    "content_types",
+    "content_encodings",
+    "headers",
+    "lineages",
+    "waits",
+)
+
+
+def _row(message: Outgoing) -> tuple[Any, ...]:
+    """The values of one message in the order of _COLUMNS."""
+    body, content_type = _encode(message.body)
+    return (
+        message.message_id or new_message_id(),
+        message.key.encode() if isinstance(message.key, str) else message.key,
+        message.version,
+        storable(message.type)[:TYPE_LIMIT],
+        body,
+        storable(message.content_type or content_type)[:255],
+        storable(message.content_encoding)[:255],
+        json.dumps([list(header) for header in message.headers]).replace("\\u0000", "\\u2400"),
+        uuid.uuid4(),
+        message.delay,
+    )
+
+
+def _encode(body: Body) -> tuple[bytes | None, str]:
+    """The body as bytes, and the content type that it thereby has; bytes are never guessed at."""
+    if body is None or isinstance(body, bytes):
+        return body, ""
+    if isinstance(body, str):
+        return body.encode("utf-8", "surrogatepass"), "text/plain; charset=utf-8"
+    return json.dumps(body, ensure_ascii=False).encode("utf-8", "surrogatepass"), "application/json"

@@ -1,0 +1,41 @@
+"""Index of all models, so that Django finds them in their packages and keeps one migration history."""
+
+from dlqadmin.alerts.models import Alert, Notification
+from dlqadmin.clusters.models import ErrorCluster
+from dlqadmin.deadletters.models import DeadLetter
+from dlqadmin.demo.models import Member, Notice
+from dlqadmin.leases.models import Epoch, Heartbeat, Lease, Trigger
+from dlqadmin.messages.models import Attempt, Claim, Discard, KeyVersion, Message, ProcessedId, QueueKey
+from dlqadmin.people.models import AuditEntry, Membership, Owner
+from dlqadmin.queues.models import Account, AccountDelta, ConsumerSlot, SourceQueue
+from dlqadmin.redrive.models import Diagnosis, Redrive, RedriveItem
+
+__all__ = [
+    "Account",
+    "AccountDelta",
+    "Alert",
+    "Attempt",
+    "AuditEntry",
+    "Claim",
+    "ConsumerSlot",
+    "DeadLetter",
+    "Diagnosis",
+    "Discard",
+    "Epoch",
+    "ErrorCluster",
+    "Heartbeat",
+    "KeyVersion",
+    "Lease",
+    "Member",
+    "Membership",
+    "Message",
+    "Notice",
+    "Notification",
+    "Owner",
+    "ProcessedId",
+    "QueueKey",
+    "Redrive",
+    "RedriveItem",
+    "SourceQueue",
+    "Trigger",
+]

@@ -1,0 +1,1 @@
+"""Owners, members, roles, the one question `may()`, and the audit trail."""

@@ -1,0 +1,1 @@
+"""Source queues, their policies, and their books."""

@@ -1,0 +1,1 @@
+"""Diagnosis, the gate, and sending dead letters back to work."""

@@ -1,0 +1,5 @@
+"""All routes."""
+
+from django.urls import include, path
+
+urlpatterns = [path("", include("dlqadmin.web.urls"))]

@@ -1,0 +1,11 @@
+"""The WSGI application."""
+
+import os
+
+from django.core.wsgi import get_wsgi_application
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "dlqadmin.settings")
+from dlqadmin.celery import app as celery_app  # noqa: E402  (wake-ups are sent through this app)
+
+application = get_wsgi_application()
+__all__ = ["application", "celery_app"]
