@@ -94,7 +94,7 @@ TEMPLATES = [
 if env.str("DATABASE_URL", default=""):
     DATABASES = {"default": env.db_url()}
 else:
-    _address = embedded.address()
+    _address = embedded.address(HOME)
     DATABASES = {
         "default": {
             "ENGINE": "django.db.backends.postgresql",

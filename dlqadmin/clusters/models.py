@@ -9,7 +9,7 @@ from dlqadmin.queues.models import SourceQueue
 class ErrorCluster(models.Model):
     """The dead letters of one queue that share one root cause, told by the text of the error."""
 
-    queue = models.ForeignKey(SourceQueue, on_delete=models.CASCADE, related_name="clusters")
+    queue = models.ForeignKey(SourceQueue, on_delete=models.CASCADE, related_name="clusters", db_index=False)
     fingerprint = models.CharField(max_length=64)
     fingerprint_version = models.PositiveSmallIntegerField()
     error_class = models.CharField(max_length=255, blank=True)

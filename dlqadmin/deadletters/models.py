@@ -51,8 +51,10 @@ class DeadLetter(Envelope):
         WORKER_LOST = "worker lost"
         AT_SOURCE = "died at the source"
 
-    queue = models.ForeignKey(SourceQueue, on_delete=models.PROTECT, related_name="letters")
-    cluster = models.ForeignKey(ErrorCluster, null=True, on_delete=models.PROTECT, related_name="letters")
+    queue = models.ForeignKey(SourceQueue, on_delete=models.PROTECT, related_name="letters", db_index=False)
+    cluster = models.ForeignKey(
+        ErrorCluster, null=True, on_delete=models.PROTECT, related_name="letters", db_index=False
+    )
     state = models.CharField(max_length=10, choices=State, default=State.OPEN)
     resolution = models.CharField(max_length=10, choices=Resolution, blank=True)
     state_changed_at = models.DateTimeField(db_default=ClockTimestamp())

@@ -81,7 +81,7 @@ class SourceQueue(models.Model):
 class ConsumerSlot(models.Model):
     """One of the `concurrency` places of a queue, leased by a consumer."""
 
-    queue = models.ForeignKey(SourceQueue, on_delete=models.CASCADE, related_name="slots")
+    queue = models.ForeignKey(SourceQueue, on_delete=models.CASCADE, related_name="slots", db_index=False)
     number = models.PositiveIntegerField()
     holder = models.CharField(max_length=255, blank=True)
     token = models.BigIntegerField(default=0)
@@ -105,7 +105,7 @@ class AccountKind(models.TextChoices):
 class Account(models.Model):
     """The folded total of one account of one queue."""
 
-    queue = models.ForeignKey(SourceQueue, on_delete=models.CASCADE, related_name="accounts")
+    queue = models.ForeignKey(SourceQueue, on_delete=models.CASCADE, related_name="accounts", db_index=False)
     kind = models.CharField(max_length=10, choices=AccountKind)
     total = models.BigIntegerField(default=0)
 

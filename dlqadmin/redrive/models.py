@@ -25,7 +25,7 @@ class Diagnosis(models.Model):
         OVERLOAD = "overload"
         CONFLICT = "conflict"
 
-    cluster = models.ForeignKey(ErrorCluster, on_delete=models.CASCADE, related_name="diagnoses")
+    cluster = models.ForeignKey(ErrorCluster, on_delete=models.CASCADE, related_name="diagnoses", db_index=False)
     version = models.PositiveIntegerField()
     kind = models.CharField(max_length=10, choices=Kind)
     nature = models.CharField(max_length=20, choices=Nature, blank=True)
@@ -112,7 +112,7 @@ class RedriveItem(models.Model):
         SKIPPED = "skipped"
         FAILED = "failed"
 
-    redrive = models.ForeignKey(Redrive, on_delete=models.CASCADE, related_name="items")
+    redrive = models.ForeignKey(Redrive, on_delete=models.CASCADE, related_name="items", db_index=False)
     letter = models.ForeignKey(DeadLetter, on_delete=models.PROTECT, related_name="redrive_items")
     outcome = models.CharField(max_length=10, choices=Outcome, default=Outcome.PENDING)
     is_canary = models.BooleanField(default=False)

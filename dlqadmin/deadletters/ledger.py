@@ -1,0 +1,56 @@
+"""The whole ledger of a queue, read at one moment: what happened to every message that it received."""
+
+from dataclasses import dataclass
+
+from django.db import connection
+
+# One statement sees one snapshot, so the sum is right at any moment, also while consumers work.
+_READ = """
+SELECT queue_id, kind, sum(amount)::bigint FROM (
+    SELECT queue_id, kind, total AS amount FROM dlqadmin_account WHERE queue_id = ANY(%(queues)s)
+    UNION ALL
+    SELECT queue_id, kind, delta FROM dlqadmin_accountdelta WHERE queue_id = ANY(%(queues)s)
+    UNION ALL
+    SELECT queue_id, CASE WHEN claim_id IS NULL THEN 'waiting' ELSE 'running' END, count(*) FROM dlqadmin_message
+    WHERE queue_id = ANY(%(queues)s) GROUP BY 1, 2
+    UNION ALL
+    SELECT queue_id, 'dead', count(*) FROM dlqadmin_deadletter
+    WHERE queue_id = ANY(%(queues)s) AND (state = 'open' OR state = 'redriving' AND sent_back_at IS NULL) GROUP BY 1
+) AS entries GROUP BY queue_id, kind
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """The accounts of a queue, in messages. `dead`: open letters, and those in a redrive that are not sent yet."""
+
+    received: int = 0
+    processed: int = 0
+    duplicate: int = 0
+    stale: int = 0
+    waiting: int = 0
+    running: int = 0
+    dead: int = 0
+    discarded: int = 0
+    resolved: int = 0
+
+    @property
+    def accounted_for(self) -> int:
+        """The sum of everything that can be shown."""
+        ended = self.processed + self.duplicate + self.stale + self.discarded + self.resolved
+        return ended + self.waiting + self.running + self.dead
+
+    @property
+    def difference(self) -> int:
+        """Messages that were received and cannot be shown: 0 if nothing was lost, negative if some are counted twice."""
+        return self.received - self.accounted_for
+
+
+def read_ledgers(queue_ids: list[int]) -> dict[int, Ledger]:
+    """The ledgers of these queues at one moment. Every asked queue is in the answer."""
+    found: dict[int, dict[str, int]] = {queue_id: {} for queue_id in queue_ids}
+    with connection.cursor() as cursor:
+        cursor.execute(_READ, {"queues": queue_ids})
+        for queue_id, kind, amount in cursor.fetchall():
+            found[queue_id][kind] = amount
+    return {queue_id: Ledger(**amounts) for queue_id, amounts in found.items()}

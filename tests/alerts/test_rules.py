@@ -1,0 +1,28 @@
+"""When an owner must hear of a queue."""
+
+import pytest
+
+from dlqadmin.alerts.rules import QueueSnapshot, depth, findings
+
+
+def test_an_empty_queue_is_no_finding() -> None:
+    assert findings(QueueSnapshot("q", 0)) == []
+
+
+def test_any_dead_letter_is_a_finding() -> None:
+    found = depth(QueueSnapshot("late-notices", 1))
+    assert found
+    assert (found.sentence, found.step, found.critical) == ("1 dead letter in late-notices", 0, False)
+
+
+@pytest.mark.parametrize(("letters", "step", "critical"), [(1, 0, False), (5, 0, False), (6, 1, False), (21, 2, True)])
+def test_levels_are_steps_and_the_last_is_critical(letters, step, critical) -> None:
+    found = depth(QueueSnapshot("q", letters, levels=(5, 20)))
+    assert found
+    assert (found.step, found.critical) == (step, critical)
+
+
+def test_the_sentence_names_the_top_cause() -> None:
+    found = depth(QueueSnapshot("q", 3, top_cause="member not found (loan <int>)", top_cause_letters=2))
+    assert found
+    assert found.sentence == "3 dead letters in q, 2 of them: member not found (loan <int>)"

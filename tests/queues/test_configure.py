@@ -1,0 +1,24 @@
+"""Changing a queue's settings."""
+
+from dlqadmin.people.models import AuditEntry
+from dlqadmin.queues.configure import configure_queue
+
+
+def test_a_change_is_audited_with_before_after_and_reason(queue, make_user) -> None:
+    lead = make_user("lead")
+    changed = configure_queue(queue=queue, by=lead, reason="measured", max_attempts=6, owner=queue.owner)
+    entry = AuditEntry.objects.get()
+    assert changed.max_attempts == 6
+    assert changed.config_version == queue.config_version + 1
+    assert (entry.actor, entry.action, entry.reason) == ("lead", "queue.configure", "measured")
+    assert (entry.before, entry.after) == ({"max_attempts": 3}, {"max_attempts": 6})
+
+
+def test_a_change_of_nothing_leaves_no_trace(queue, make_user) -> None:
+    configure_queue(queue=queue, by=make_user("lead"), max_attempts=queue.max_attempts)
+    assert not AuditEntry.objects.exists()
+
+
+def test_a_change_of_owner_is_audited_by_name(queue, make_user) -> None:
+    configure_queue(queue=queue, by=make_user("admin"), owner=None)
+    assert AuditEntry.objects.get().before == {"owner": "Members"}
