@@ -1,0 +1,60 @@
+"""Real processes for whole journeys, and waiting for what they do."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlencode
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+def wait_for(condition: Callable[[], Any], what: str, seconds: float = 60) -> Any:
+    """Ask until the answer is true; the answer. Says what was waited for when the time is over."""
+    end = time.monotonic() + seconds
+    while not (answer := condition()):
+        assert time.monotonic() < end, f"not within {seconds:g} s: {what}"
+        time.sleep(0.05)
+    return answer
+
+
+def database_url(database: Mapping[str, Any]) -> str:
+    """The URL of a Django database setting, for the environment of another process."""
+    query = {"host": database["HOST"]} | ({"port": database["PORT"]} if database["PORT"] else {})
+    account = quote(database["USER"], safe="")
+    if database["PASSWORD"]:
+        account += ":" + quote(database["PASSWORD"], safe="")
+    return f"postgres://{account}@/{quote(database['NAME'])}?{urlencode(query)}"
+
+
+@contextmanager
+def running(arguments: list[str], environment: dict[str, str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """`python ARGUMENTS` in a session of its own; killed with all its children at the end, if it still lives."""
+    with log.open("ab") as output:
+        process = subprocess.Popen(
+            [sys.executable, *arguments],
+            cwd=ROOT,
+            env=os.environ | environment,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+    try:
+        yield process
+    finally:
+        kill_all(process)
+
+
+def kill_all(process: subprocess.Popen[bytes]) -> None:
+    """kill -9 of a process and of everything that it started."""
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+    process.wait()
