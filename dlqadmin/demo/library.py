@@ -73,11 +73,16 @@ def trickle() -> None:
         publish_many("search-index", [_book(number, dated=number % 80 != 0)])
 
 
+def missing_members() -> list[int]:
+    """The members that loans refer to and that the library does not have."""
+    known = set(Member.objects.filter(number__in=MISSING).values_list("number", flat=True))
+    return [number for number in MISSING if number not in known]
+
+
 @transaction.atomic
 def add_missing_members(*, by: AbstractBaseUser | None) -> int:
     """The real fix of late-notices: give the library the members that it lacks; how many were added."""
-    known = set(Member.objects.values_list("number", flat=True))
-    added = Member.objects.bulk_create(_member(n) for n in MISSING if n not in known)
+    added = Member.objects.bulk_create([_member(number) for number in missing_members()], ignore_conflicts=True)
     if added:
         queue = SourceQueue.objects.get(name="late-notices")
         record(by=by, action="demo.mend", target=queue, after={"members": [member.number for member in added]})
