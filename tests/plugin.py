@@ -7,7 +7,6 @@ the tests use that server instead.
 import atexit
 import os
 import tempfile
-
 from pathlib import Path
 
 from dlqadmin import embedded

@@ -26,7 +26,9 @@ class Command(BaseCommand):
         """Run the named reproductions."""
         names = options["names"] or list(REPRODUCTIONS)
         if unknown := set(names) - set(REPRODUCTIONS):
-            raise CommandError(f"No reproduction {', '.join(sorted(unknown))}. There are: {', '.join(REPRODUCTIONS)}.")
+            raise CommandError(
+                f"No reproduction {', '.join(sorted(unknown))}. There are: {', '.join(REPRODUCTIONS)}."
+            )
         tables = [table for name in names for table in REPRODUCTIONS[name]()]
         for table in tables:
             self.stdout.write("\n".join(table.lines()) + "\n")
