@@ -5,7 +5,7 @@ import os
 from django.core.wsgi import get_wsgi_application
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "dlqadmin.settings")
-from dlqadmin.celery import app as celery_app  # noqa: E402  (wake-ups are sent through this app)
+from dlqadmin.celery import app as celery_app
 
 application = get_wsgi_application()
 __all__ = ["application", "celery_app"]

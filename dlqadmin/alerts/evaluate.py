@@ -29,8 +29,12 @@ def evaluate() -> None:
     depths = _depths()
     open_alerts = {(alert.queue_id, alert.rule): alert for alert in Alert.objects.filter(closed_at=None)}
     wanted = {queue_id for queue_id, _ in open_alerts} | set(depths)
-    for queue in SourceQueue.objects.filter(pk__in=wanted, archived_at=None).select_related("owner").order_by("pk"):
-        found = {finding.rule: finding for finding in findings(_snapshot(queue, *depths.get(queue.pk, (0, 0, ""))))}
+    for queue in (
+        SourceQueue.objects.filter(pk__in=wanted, archived_at=None).select_related("owner").order_by("pk")
+    ):
+        found = {
+            finding.rule: finding for finding in findings(_snapshot(queue, *depths.get(queue.pk, (0, 0, ""))))
+        }
         for finding in found.values():
             _raise(queue, finding, open_alerts.get((queue.pk, finding.rule)))
         for (queue_id, rule), alert in open_alerts.items():
@@ -59,12 +63,18 @@ def _raise(queue: SourceQueue, finding: Finding, known: Alert | None) -> None:
     state = {"sentence": finding.sentence, "value": finding.value, "severity": severity}
     if known is None:
         alert, opened = Alert.objects.get_or_create(
-            queue=queue, rule=finding.rule, subject="", closed_at=None, defaults=state | {"step": finding.step}
+            queue=queue,
+            rule=finding.rule,
+            subject="",
+            closed_at=None,
+            defaults=state | {"step": finding.step},
         )
         if opened:
             enqueue(alert, Notification.Occasion.OPENED)
         return
-    changed = Alert.objects.filter(pk=known.pk, step__lt=finding.step, closed_at=None).update(step=finding.step)
+    changed = Alert.objects.filter(pk=known.pk, step__lt=finding.step, closed_at=None).update(
+        step=finding.step
+    )
     Alert.objects.filter(pk=known.pk).update(**state, calm_since=None, evaluated_at=ClockTimestamp())
     if changed:
         known.refresh_from_db()
@@ -75,7 +85,9 @@ def _calm(alert: Alert) -> None:
     """Nothing is wrong any more: note since when, and close after CALM."""
     live = Alert.objects.filter(pk=alert.pk, closed_at=None)
     live.filter(calm_since=None).update(calm_since=ClockTimestamp(), value=0, evaluated_at=ClockTimestamp())
-    live.filter(calm_since__lte=ClockTimestamp() - CALM).update(state=Alert.State.CLOSED, closed_at=ClockTimestamp())
+    live.filter(calm_since__lte=ClockTimestamp() - CALM).update(
+        state=Alert.State.CLOSED, closed_at=ClockTimestamp()
+    )
 
 
 @transaction.atomic

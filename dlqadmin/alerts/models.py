@@ -25,7 +25,9 @@ class Alert(models.Model):
 
     queue = models.ForeignKey(SourceQueue, on_delete=models.CASCADE, related_name="alerts")
     rule = models.CharField(max_length=40)
-    subject = models.CharField(max_length=100, blank=True, help_text="what inside the queue, e.g. a cluster's id")
+    subject = models.CharField(
+        max_length=100, blank=True, help_text="what inside the queue, e.g. a cluster's id"
+    )
     severity = models.CharField(max_length=10, choices=Severity)
     state = models.CharField(max_length=12, choices=State, default=State.FIRING)
     sentence = models.TextField(help_text="what is wrong, in words")
@@ -34,7 +36,9 @@ class Alert(models.Model):
     opened_at = models.DateTimeField(db_default=ClockTimestamp())
     evaluated_at = models.DateTimeField(db_default=ClockTimestamp())
     calm_since = models.DateTimeField(null=True, help_text="at or below its limit since then")
-    acknowledged_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
+    acknowledged_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
+    )
     acknowledged_at = models.DateTimeField(null=True)
     snoozed_until = models.DateTimeField(null=True)
     last_notified_at = models.DateTimeField(null=True)
@@ -44,7 +48,9 @@ class Alert(models.Model):
         constraints = [
             # An alert opens once, however many processes evaluate.
             models.UniqueConstraint(
-                fields=["queue", "rule", "subject"], condition=models.Q(closed_at=None), name="alert_opens_once"
+                fields=["queue", "rule", "subject"],
+                condition=models.Q(closed_at=None),
+                name="alert_opens_once",
             ),
         ]
 
@@ -89,5 +95,7 @@ class Notification(models.Model):
     class Meta:
         indexes = [
             # serves: the sender's question what is due.
-            models.Index(fields=["next_try_at"], condition=models.Q(state="pending"), name="notification_due"),
+            models.Index(
+                fields=["next_try_at"], condition=models.Q(state="pending"), name="notification_due"
+            ),
         ]

@@ -25,7 +25,7 @@ UPDATE dlqadmin_notification SET tries = tries + 1, next_try_at = clock_timestam
 
 
 def enqueue(alert: Alert, occasion: Notification.Occasion) -> int:
-    """Write the notifications of an alert for everyone who must hear of it; how many. Inside the caller's transaction."""
+    """Write the notifications of an alert for everyone who must hear of it; how many. Expects a transaction."""
     targets = recipients(alert)
     Notification.objects.bulk_create(
         Notification(
@@ -75,7 +75,7 @@ def _send(notification: Notification) -> bool:
     )
     try:
         mail.send()
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - backends raise what they like; the row remembers it
         _failed(notification, error)
         return False
     with transaction.atomic():

@@ -33,7 +33,9 @@ def depth(snapshot: QueueSnapshot) -> Finding | None:
     if snapshot.depth == 0:
         return None
     step = sum(snapshot.depth > level for level in snapshot.levels)
-    letters = ngettext("%(count)d dead letter in %(queue)s", "%(count)d dead letters in %(queue)s", snapshot.depth)
+    letters = ngettext(
+        "%(count)d dead letter in %(queue)s", "%(count)d dead letters in %(queue)s", snapshot.depth
+    )
     sentence = letters % {"count": snapshot.depth, "queue": snapshot.name}
     if snapshot.top_cause:
         share = {"number": snapshot.top_cause_letters, "cause": snapshot.top_cause}

@@ -11,7 +11,7 @@ _INSTALL_LOCK = 7_205_311
 
 
 def celery_settings(broker_url: str, database: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """The broker URL and its transport options: those of `broker_url`, or pgmq on this Django database if it is empty."""
+    """The broker URL and its transport options: `broker_url`, or pgmq on this Django database if that is empty."""
     if broker_url and not broker_url.startswith("pgmq://"):
         return broker_url, {}
     options: dict[str, Any] = {
@@ -25,7 +25,10 @@ def celery_settings(broker_url: str, database: Mapping[str, Any]) -> tuple[str, 
     if not broker_url:
         # The keyword form; of the URL form, a socket folder would be read as localhost.
         options["conn_string"] = conninfo(database)
-    return broker_url or "pgmq://", options
+    return (
+        broker_url or "pgmq://database",
+        options,
+    )  # a name only: without one, kombu warns at every connection
 
 
 def conninfo(database: Mapping[str, Any]) -> str:

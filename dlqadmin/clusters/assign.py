@@ -1,5 +1,7 @@
 """Which cluster a dead letter belongs to."""
 
+from typing import Any
+
 from django.db import connection
 
 from dlqadmin.clusters.fingerprint import VERSION, fingerprint
@@ -23,7 +25,7 @@ def assign(*, queue_id: int, error_class: str, error_text: str) -> int:
     `error_text` is the display-safe text. Runs inside the caller's transaction.
     """
     found = fingerprint(error_text, error_class)
-    values = {
+    values: dict[str, Any] = {
         "queue": queue_id,
         "digest": found.digest,
         "version": VERSION,

@@ -69,7 +69,9 @@ def worker_name() -> str:
     return f"{socket.gethostname()}:{os.getpid()}"
 
 
-def claim_one(queue: SourceQueue, *, due_before: datetime | None = None, timeout: float) -> ClaimedMessage | None:
+def claim_one(
+    queue: SourceQueue, *, due_before: datetime | None = None, timeout: float
+) -> ClaimedMessage | None:
     """Claim the oldest message of `queue` that is due (at `due_before`, default now), or None. Commits by itself.
 
     The claim lasts `timeout` (seconds, the longest that any handler of the queue may run) plus GRACE.

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from billiard.common import terminate_handler_fired
+from billiard.common import terminate_handler_fired  # type: ignore[attr-defined]  # newer than its stubs
 from django.db import transaction
 
 from dlqadmin.consumers.claim import ClaimedMessage
@@ -65,7 +65,9 @@ def prepare(message: ClaimedMessage, handler: Handler | None, queue: str) -> Inc
     """What the handler will be called with, or why it cannot be: no handler, or a body that is not what it declared."""
     if handler is None:
         text = f"no handler for type {message.type!r} in queue {queue!r}"
-        return Failure(Reason.UNKNOWN_TYPE, ErrorRecord.of_text(text, "UnknownType"), at_once=True, started=False)
+        return Failure(
+            Reason.UNKNOWN_TYPE, ErrorRecord.of_text(text, "UnknownType"), at_once=True, started=False
+        )
     try:
         data = _decode(message.body, handler.body)
     except (ValueError, RecursionError) as error:
@@ -100,7 +102,7 @@ def run(handler: Handler, incoming: IncomingMessage, *, timeout: float) -> Failu
         return Failure(Reason.PERMANENT, ErrorRecord.of_exception(error), at_once=True)
     except RetryAfter as error:
         return Failure(Reason.THRESHOLD, ErrorRecord.of_exception(error), retry_after=max(error.seconds, 0.0))
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - whatever a handler raises is the outcome of its attempt
         return Failure(Reason.THRESHOLD, ErrorRecord.of_exception(error))
     except HandlerTimeout as error:
         return Failure(Reason.TIMEOUT, ErrorRecord.of_exception(error))
@@ -110,7 +112,7 @@ def run(handler: Handler, incoming: IncomingMessage, *, timeout: float) -> Failu
         return Failure(Reason.EXITED, _exit_record(error))
     except KeyboardInterrupt as error:
         raise Interrupted(error) from error
-    except BaseException as error:
+    except BaseException as error:  # noqa: BLE001 - the same
         return Failure(Reason.INTERRUPTED, ErrorRecord.of_exception(error))
     return None
 
@@ -139,4 +141,3 @@ def _decode(body: bytes | None, form: str) -> Any:
 
 def _no_constant(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
-

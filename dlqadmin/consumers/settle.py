@@ -4,6 +4,7 @@ Each first locks the claim, so a worker that was paused past its claim settles n
 """
 
 from enum import StrEnum
+from typing import Any
 
 from django.db import connection
 
@@ -59,7 +60,9 @@ def policy_of(queue: SourceQueue) -> RetryPolicy:
 
 def _processed(message: ClaimedMessage, queue: SourceQueue) -> Outcome:
     with connection.cursor() as cursor:
-        cursor.execute("DELETE FROM dlqadmin_message WHERE id = %s AND claim_id = %s", [message.id, message.token])
+        cursor.execute(
+            "DELETE FROM dlqadmin_message WHERE id = %s AND claim_id = %s", [message.id, message.token]
+        )
         if cursor.rowcount != 1:
             raise ClaimLost
     books.post(queue.pk, AccountKind.PROCESSED)
@@ -77,7 +80,9 @@ def _failed(message: ClaimedMessage, queue: SourceQueue, failure: Failure) -> Ou
         _die(message, queue, decision.reason, failure)
         return Outcome.DEAD
     _release(message, "available_at = clock_timestamp() + make_interval(secs => %s)", decision.seconds)
-    record_attempt(message, queue.pk, Attempt.Outcome.FAILED, message.attempts, failure.error, decision.seconds)
+    record_attempt(
+        message, queue.pk, Attempt.Outcome.FAILED, message.attempts, failure.error, decision.seconds
+    )
     return Outcome.RETRY
 
 
@@ -95,9 +100,10 @@ def _die(message: ClaimedMessage, queue: SourceQueue, reason: DeadLetter.Reason,
 
 
 _ATTEMPT = """
-INSERT INTO dlqadmin_attempt (queue_id, lineage, generation, number, outcome, type, started_at, ended_at, retry_at, worker,
-    error_class, error_text, error_raw, traceback)
-VALUES (%s, %s, %s, %s, %s, %s, %s, clock_timestamp(), clock_timestamp() + make_interval(secs => %s), %s, %s, %s, %s, %s)
+INSERT INTO dlqadmin_attempt (queue_id, lineage, generation, number, outcome, type, started_at, ended_at, retry_at,
+    worker, error_class, error_text, error_raw, traceback)
+VALUES (%s, %s, %s, %s, %s, %s, %s, clock_timestamp(),
+    clock_timestamp() + make_interval(secs => %s), %s, %s, %s, %s, %s)
 """
 
 
@@ -111,7 +117,7 @@ def record_attempt(
     worker: str = "",
 ) -> None:
     """Keep the error of a start that failed or was lost, with when the next one is due (in seconds from now)."""
-    values = [
+    values: list[Any] = [
         queue_id,
         message.lineage,
         message.generation,

@@ -16,7 +16,9 @@ def time_limit(seconds: float) -> Iterator[None]:
     Uses the process's interval timer, so it needs the main thread, which a prefork child's tasks have.
     """
     if threading.current_thread() is not threading.main_thread():
-        raise RuntimeError("Consumers need the main thread of their process: run Celery with the prefork pool.")
+        raise RuntimeError(
+            "Consumers need the main thread of their process: run Celery with the prefork pool."
+        )
 
     def expire(signum: int, frame: FrameType | None) -> None:
         raise HandlerTimeout(f"still running after {seconds:g} s")

@@ -5,6 +5,8 @@
 3. If it was redriven before, the letter that it came from is marked as returned.
 """
 
+from typing import Any
+
 from django.db import connection, transaction
 
 from dlqadmin.clusters.assign import assign
@@ -16,9 +18,9 @@ _MOVE = """
 WITH gone AS (
     DELETE FROM dlqadmin_message WHERE id = %(message)s AND claim_id = %(claim)s RETURNING *
 )
-INSERT INTO dlqadmin_deadletter (message_id, key, version, type, body, content_type, content_encoding, headers, lineage,
-    generation, position, queue_id, cluster_id, state, resolution, reason, attempts, attempts_counter, lost, error_class,
-    error_text, error_raw, traceback, worker, body_size, sent_at, last_attempt_at, previous_id)
+INSERT INTO dlqadmin_deadletter (message_id, key, version, type, body, content_type, content_encoding, headers,
+    lineage, generation, position, queue_id, cluster_id, state, resolution, reason, attempts, attempts_counter, lost,
+    error_class, error_text, error_raw, traceback, worker, body_size, sent_at, last_attempt_at, previous_id)
 SELECT message_id, key, version, type, body, content_type, content_encoding, headers, lineage,
     generation + 1, position, queue_id, %(cluster)s, 'open', '', %(reason)s, %(attempts)s, 'dlqadmin', %(lost)s,
     %(error_class)s, %(error_text)s, %(error_raw)s, %(traceback)s, %(worker)s, coalesce(octet_length(body), 0),
@@ -48,7 +50,7 @@ def dead_letter(
     transaction; raises MessageGone if the message is not there to be moved.
     """
     cluster = assign(queue_id=queue, error_class=error.error_class, error_text=error.text)
-    values = {
+    values: dict[str, Any] = {
         "message": message,
         "claim": claim,
         "cluster": cluster,

@@ -42,7 +42,7 @@ class Ledger:
 
     @property
     def difference(self) -> int:
-        """Messages that were received and cannot be shown: 0 if nothing was lost, negative if some are counted twice."""
+        """Received messages that cannot be shown: 0 if nothing is lost, negative if something is counted twice."""
         return self.received - self.accounted_for
 
 

@@ -17,7 +17,11 @@ class DeadLetterQuerySet(models.QuerySet["DeadLetter"]):
 
     def listed(self) -> "DeadLetterQuerySet":
         """Newest first, with what a row of a list shows and nothing heavy."""
-        return self.select_related("queue__owner", "cluster").defer("body", "error_raw", "traceback").order_by("-id")
+        return (
+            self.select_related("queue__owner", "cluster")
+            .defer("body", "error_raw", "traceback")
+            .order_by("-id")
+        )
 
     def visible_to_owners(self, owners: list[int] | None) -> "DeadLetterQuerySet":
         """Letters of these owners' queues; None stands for all."""
@@ -58,12 +62,16 @@ class DeadLetter(Envelope):
     state = models.CharField(max_length=10, choices=State, default=State.OPEN)
     resolution = models.CharField(max_length=10, choices=Resolution, blank=True)
     state_changed_at = models.DateTimeField(db_default=ClockTimestamp())
-    sent_back_at = models.DateTimeField(null=True, help_text="when its message went back to work; from then on it counts there")
+    sent_back_at = models.DateTimeField(
+        null=True, help_text="when its message went back to work; from then on it counts there"
+    )
     previous = models.ForeignKey("self", null=True, on_delete=models.SET_NULL, related_name="next")
 
     reason = models.CharField(max_length=40, choices=Reason)
     attempts = models.PositiveIntegerField(null=True, help_text="null: unknown")
-    attempts_counter = models.CharField(max_length=60, default="dlqadmin", help_text="who counted, or 'unknown'")
+    attempts_counter = models.CharField(
+        max_length=60, default="dlqadmin", help_text="who counted, or 'unknown'"
+    )
     lost = models.PositiveIntegerField(default=0)
     error_class = models.CharField(max_length=255, blank=True)
     error_text = models.TextField(blank=True, help_text="a copy that is safe to show")
@@ -85,7 +93,9 @@ class DeadLetter(Envelope):
         indexes = [
             # serves: the depth and age of a queue, and the fold of a queue's letters by cluster.
             models.Index(
-                fields=["queue", "cluster", "died_at"], condition=models.Q(state="open"), name="letter_open_of_queue"
+                fields=["queue", "cluster", "died_at"],
+                condition=models.Q(state="open"),
+                name="letter_open_of_queue",
             ),
             # serves: a queue's letters in a state, newest first.
             models.Index(fields=["queue", "state", "-id"], name="letter_of_queue"),

@@ -30,7 +30,7 @@ def post_invoice(message: IncomingMessage) -> None:
     """Hand an invoice to accounting, which refuses some of them for good and is out of reach now and then."""
     if not message.data.get("taxCode"):
         raise Permanent(f"invoice {message.data['invoice']} has no field 'taxCode'")
-    if random.random() < 0.1:  # noqa: S311 - the demo's weather, no secret
+    if random.random() < 0.1:
         raise ConnectionError("HTTP 503 from accounting: upstream connect error, reset before headers")
 
 

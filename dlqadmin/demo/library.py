@@ -19,7 +19,10 @@ OWNERS = {"Members": "members@library.example", "Billing": "billing@library.exam
 QUEUES: dict[str, tuple[str, dict[str, object]]] = {
     "late-notices": ("Members", {"max_attempts": 3, "backoff_base": 0.5, "timeout": 10}),
     "invoices": ("Billing", {"max_attempts": 4, "backoff_base": 1, "timeout": 10, "alert_levels": [5, 20]}),
-    "search-index": ("Catalogue", {"max_attempts": 5, "backoff_base": 0.5, "timeout": 10, "alert_levels": [10]}),
+    "search-index": (
+        "Catalogue",
+        {"max_attempts": 5, "backoff_base": 0.5, "timeout": 10, "alert_levels": [10]},
+    ),
     "loans": ("Members", {"max_attempts": 5, "timeout": 10}),
 }
 
@@ -36,7 +39,7 @@ def is_loaded() -> bool:
 
 @transaction.atomic
 def load() -> bool:
-    """Make tables, owners and queues and publish the first messages; False (and no change) if they are there already."""
+    """Make tables, owners and queues, and publish the first messages; False, and no change, if they are there."""
     if is_loaded():
         return False
     with connection.schema_editor() as editor:
@@ -54,7 +57,9 @@ def load() -> bool:
 
 
 def _publish_first() -> None:
-    publish_many("late-notices", [Outgoing(type="late_notice", body={"loanId": n}) for n in range(1, MEMBERS + 1)])
+    publish_many(
+        "late-notices", [Outgoing(type="late_notice", body={"loanId": n}) for n in range(1, MEMBERS + 1)]
+    )
     publish_many("invoices", [_invoice(1000 + n, taxed=n % 9 != 0) for n in range(1, 31)])
     publish_many("search-index", [_book(n, dated=n % 8 != 0) for n in range(1, 25)])
     publish_many("loans", [Outgoing(type="loan.returned", body={"loanId": n}) for n in range(1, 41)])
@@ -64,8 +69,8 @@ def _publish_first() -> None:
 
 
 def trickle() -> None:
-    """Publish a few messages, most of which succeed, so that pages move. Loans of missing members are not among them."""
-    number = random.randrange(10_000, 99_999)  # noqa: S311 - the demo's weather, no secret
+    """Publish a few messages, most of which succeed, so that pages move. No loan of a missing member is among them."""
+    number = random.randrange(10_000, 99_999)
     publish("loans", type="loan.returned", body={"loanId": number})
     if number % 3 == 0:
         publish_many("invoices", [_invoice(number, taxed=number % 60 != 0)])
@@ -82,10 +87,14 @@ def missing_members() -> list[int]:
 @transaction.atomic
 def add_missing_members(*, by: AbstractBaseUser | None) -> int:
     """The real fix of late-notices: give the library the members that it lacks; how many were added."""
-    added = Member.objects.bulk_create([_member(number) for number in missing_members()], ignore_conflicts=True)
+    added = Member.objects.bulk_create(
+        [_member(number) for number in missing_members()], ignore_conflicts=True
+    )
     if added:
         queue = SourceQueue.objects.get(name="late-notices")
-        record(by=by, action="demo.mend", target=queue, after={"members": [member.number for member in added]})
+        record(
+            by=by, action="demo.mend", target=queue, after={"members": [member.number for member in added]}
+        )
     return len(added)
 
 
@@ -95,9 +104,13 @@ def _member(number: int) -> Member:
 
 def _invoice(number: int, *, taxed: bool) -> Outgoing:
     body: dict[str, object] = {"invoice": number, "amount": "12.50", "currency": "EUR"}
-    return Outgoing(type="invoice.created", body=body | ({"taxCode": "A1"} if taxed else {}), key=f"invoice-{number}")
+    return Outgoing(
+        type="invoice.created", body=body | ({"taxCode": "A1"} if taxed else {}), key=f"invoice-{number}"
+    )
 
 
 def _book(number: int, *, dated: bool) -> Outgoing:
     acquired = f"19{number % 90 + 10}-05-17" if dated else f"{number % 12 + 1}/1987"
-    return Outgoing(type="book.changed", body={"book": number, "title": "Anadolu kuşları atlası", "acquired": acquired})
+    return Outgoing(
+        type="book.changed", body={"book": number, "title": "Anadolu kuşları atlası", "acquired": acquired}
+    )

@@ -17,7 +17,8 @@ class Lease(models.Model):
 
 
 class Epoch(models.Model):
-    """The fencing token of a lease, apart from it: it changes on take-over only, so a fenced write never blocks a renewal."""
+    """The fencing token of a lease. Apart from it, and changed on take-over only, so that a fenced write never blocks
+    a renewal."""
 
     name = models.CharField(max_length=100, primary_key=True)
     token = models.BigIntegerField(default=0)
@@ -44,7 +45,9 @@ class Trigger(models.Model):
     claimed_until = models.DateTimeField(null=True)
     started_at = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)
-    missed = models.PositiveIntegerField(default=0, help_text="due moments that this run or range stands for besides its own")
+    missed = models.PositiveIntegerField(
+        default=0, help_text="due moments that this run or range stands for besides its own"
+    )
     missed_from = models.DateTimeField(null=True)
     error_text = models.TextField(blank=True)
 
@@ -52,7 +55,9 @@ class Trigger(models.Model):
         constraints = [models.UniqueConstraint(fields=["job", "due_at"], name="trigger_once_per_moment")]
         indexes = [
             # serves: triggers that a take-over must issue again or watch.
-            models.Index(fields=["due_at"], condition=models.Q(state__in=["due", "started"]), name="trigger_pending"),
+            models.Index(
+                fields=["due_at"], condition=models.Q(state__in=["due", "started"]), name="trigger_pending"
+            ),
         ]
 
 

@@ -5,7 +5,13 @@ from collections.abc import Callable
 
 
 def delay(
-    attempt: int, *, base: float, factor: float, cap: float, jitter: bool, draw: Callable[[], float] = random.random
+    attempt: int,
+    *,
+    base: float,
+    factor: float,
+    cap: float,
+    jitter: bool,
+    draw: Callable[[], float] = random.random,
 ) -> float:
     """Seconds to wait after failed attempt number `attempt` (from 1): `base * factor ** (attempt - 1)`, at most `cap`.
 

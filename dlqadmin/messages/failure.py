@@ -25,14 +25,17 @@ class ErrorRecord:
         """The record of a raised exception, whatever its `__str__` does."""
         try:
             text = str(error)
-        except BaseException as second:
+        except BaseException as second:  # noqa: BLE001 - its text is asked of code that we do not know
             text = f"(its text could not be made: {type(second).__name__})"
         try:
             lines = "".join(tb.format_exception(type(error), error, error.__traceback__, limit=-40))
-        except BaseException:
+        except BaseException:  # noqa: BLE001 - the same
             lines = ""
         return cls(
-            storable(type(error).__qualname__)[:255], display_safe(text), raw_bytes(text), _cut(lines, TRACEBACK_LIMIT)
+            storable(type(error).__qualname__)[:255],
+            display_safe(text),
+            raw_bytes(text),
+            _cut(lines, TRACEBACK_LIMIT),
         )
 
 

@@ -14,7 +14,9 @@ class Claim(models.Model):
     token = models.BigAutoField(primary_key=True)
     queue = models.ForeignKey(SourceQueue, on_delete=models.CASCADE, related_name="+")
     worker = models.CharField(max_length=255)
-    single = models.BooleanField(default=True, help_text="charged before the start: an expiry can be laid at its message")
+    single = models.BooleanField(
+        default=True, help_text="charged before the start: an expiry can be laid at its message"
+    )
     until = models.DateTimeField()
     claimed_at = models.DateTimeField(db_default=ClockTimestamp())
 
@@ -54,20 +56,28 @@ class Message(Envelope):
     # No index of its own: message_claimable serves every hot question, and one index less is written.
     queue = models.ForeignKey(SourceQueue, on_delete=models.PROTECT, related_name="messages", db_index=False)
     attempts = models.PositiveIntegerField(default=0)
-    lost = models.PositiveIntegerField(default=0, help_text="starts whose worker was lost, counted apart from attempts")
+    lost = models.PositiveIntegerField(
+        default=0, help_text="starts whose worker was lost, counted apart from attempts"
+    )
     suspect = models.BooleanField(default=False)
     available_at = models.DateTimeField(db_default=ClockTimestamp())
     published_at = models.DateTimeField(db_default=ClockTimestamp())
     last_attempt_at = models.DateTimeField(null=True)
-    claim = models.ForeignKey(Claim, null=True, on_delete=models.PROTECT, related_name="messages", db_index=False)
+    claim = models.ForeignKey(
+        Claim, null=True, on_delete=models.PROTECT, related_name="messages", db_index=False
+    )
     # A plain id, not a foreign key: messages lie below dead letters and know nothing of them.
-    letter_id = models.BigIntegerField(null=True, help_text="the dead letter that this message was redriven from")
+    letter_id = models.BigIntegerField(
+        null=True, help_text="the dead letter that this message was redriven from"
+    )
 
     class Meta:
         indexes = [
             # serves: the claim (what is due, oldest first) and the sweep's question which queues have work.
             models.Index(
-                fields=["queue", "available_at", "position"], condition=models.Q(claim=None), name="message_claimable"
+                fields=["queue", "available_at", "position"],
+                condition=models.Q(claim=None),
+                name="message_claimable",
             ),
             # serves: what a claim holds, when it expires. Partial, so that waiting rows neither fill nor tempt it.
             models.Index(fields=["claim"], condition=models.Q(claim__isnull=False), name="message_of_claim"),

@@ -28,7 +28,8 @@ FROM (
         SELECT * FROM unnest(%(message_ids)s::text[], %(keys)s::bytea[], %(versions)s::bigint[], %(types)s::text[],
             %(bodies)s::bytea[], %(content_types)s::text[], %(content_encodings)s::text[], %(headers)s::text[],
             %(lineages)s::uuid[], %(waits)s::float8[]) WITH ORDINALITY
-            AS given (message_id, key, version, type, body, content_type, content_encoding, headers, lineage, wait, place)
+            AS given (message_id, key, version, type, body, content_type, content_encoding, headers, lineage, wait,
+                place)
         ORDER BY place
     ) AS rows
 ) AS numbered
@@ -38,9 +39,10 @@ RETURNING id
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outgoing:
-    """A message to publish. `body`: bytes as they are; text as UTF-8; a dict or list as JSON; None is no body.
+    """A message to publish.
 
-    `headers`: (name, type, base64 or None) in order. `delay`: seconds until it is due. An error names the field.
+    `body`: bytes as they are; text as UTF-8; a dict or list as JSON; None is no body. `headers`: (name, type, base64
+    or None) in order. `delay`: seconds until it is due. An error names the field.
     """
 
     type: str
@@ -111,7 +113,7 @@ def _row(message: Outgoing) -> tuple[Any, ...]:
         body,
         storable(message.content_type or content_type)[:255],
         storable(message.content_encoding)[:255],
-        json.dumps([list(header) for header in message.headers]).replace("\\u0000", "\\u2400"),
+        json.dumps([[storable(name), storable(kind), value] for name, kind, value in message.headers]),
         uuid.uuid4(),
         message.delay,
     )

@@ -20,4 +20,6 @@ def send_wakeup(queue_id: int, celery_queue: str = "consumers") -> None:
     try:
         current_app.send_task(CONSUME_TASK, args=[queue_id], queue=celery_queue, expires=60, retry=False)
     except Exception:
-        logger.warning("The broker did not take a wake-up for queue %s; the sweep will.", queue_id, exc_info=True)
+        logger.warning(
+            "The broker did not take a wake-up for queue %s; the sweep will.", queue_id, exc_info=True
+        )

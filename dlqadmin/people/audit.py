@@ -27,10 +27,10 @@ def record(
     `before` and `after` hold only what changed, as JSON values; never a body or a secret.
     """
     return AuditEntry.objects.create(
-        user=by,
+        user_id=by.pk if by else None,
         actor=actor_name(by),
         action=action,
-        object_type=target._meta.model_name,
+        object_type=target._meta.label_lower.rpartition(".")[2],
         object_id=str(target.pk),
         object_name=str(target)[:255],
         owner_id=getattr(target, "owner_id", None),

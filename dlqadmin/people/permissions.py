@@ -78,6 +78,8 @@ def visible_owners(user: User) -> list[int] | None:
 def _roles(user: Any) -> list[tuple[int, str]]:
     """The user's memberships, read once for each user object (that is: once for each request)."""
     if not hasattr(user, "_dlqadmin_roles"):
-        user._dlqadmin_roles = list(Membership.objects.filter(user_id=user.pk).values_list("owner_id", "role"))
+        user._dlqadmin_roles = list(
+            Membership.objects.filter(user_id=user.pk).values_list("owner_id", "role")
+        )
     roles: list[tuple[int, str]] = user._dlqadmin_roles
     return roles

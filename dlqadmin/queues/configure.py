@@ -11,10 +11,13 @@ from dlqadmin.queues.models import SourceQueue
 
 
 @transaction.atomic
-def configure_queue(*, queue: SourceQueue, by: AbstractBaseUser, reason: str = "", **changes: Any) -> SourceQueue:
-    """Set fields of a queue; running consumers follow at their next turn (about a second). Audited with before and after.
+def configure_queue(
+    *, queue: SourceQueue, by: AbstractBaseUser, reason: str = "", **changes: Any
+) -> SourceQueue:
+    """Set fields of a queue; running consumers follow at their next turn, in about a second.
 
-    Values are taken as validated. Fields that do not change leave no trace; with none, nothing is written.
+    Audited with before and after. Values are taken as validated. Fields that do not change leave no trace; with none,
+    nothing is written.
     """
     current = SourceQueue.objects.select_for_update(no_key=True).get(pk=queue.pk)
     changed = {name: value for name, value in changes.items() if getattr(current, name) != value}

@@ -57,17 +57,25 @@ class SourceQueue(models.Model):
     retry_overrides = models.JSONField(default=dict, help_text="per message type, the fields above")
 
     # Running.
-    concurrency = models.PositiveIntegerField(default=4, help_text="handlers running at once over all machines")
-    timeout = models.FloatField(default=30.0, help_text="seconds a handler may run, unless it declares its own")
+    concurrency = models.PositiveIntegerField(
+        default=4, help_text="handlers running at once over all machines"
+    )
+    timeout = models.FloatField(
+        default=30.0, help_text="seconds a handler may run, unless it declares its own"
+    )
     celery_queue = models.CharField(max_length=40, default="consumers")
     ordered = models.BooleanField(default=False)
     on_death = models.CharField(max_length=10, choices=OnDeath, default=OnDeath.RELEASE)
     idempotency = models.CharField(max_length=10, choices=Idempotency, default=Idempotency.PLAIN)
-    wake_pending_until = models.DateTimeField(null=True, help_text="a wake-up sent before then is still on its way")
+    wake_pending_until = models.DateTimeField(
+        null=True, help_text="a wake-up sent before then is still on its way"
+    )
 
     # Watching and redriving.
     alert_levels = models.JSONField(default=list, help_text="rising depths at which the alert escalates")
-    approval_above = models.PositiveIntegerField(null=True, help_text="letters above which a second person must approve")
+    approval_above = models.PositiveIntegerField(
+        null=True, help_text="letters above which a second person must approve"
+    )
     retention_days = models.PositiveIntegerField(default=90)
     redaction = models.JSONField(default=list)
     broker = models.JSONField(default=dict, help_text="where an external queue lives; never a password")

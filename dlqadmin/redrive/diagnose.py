@@ -44,7 +44,9 @@ def sign_diagnosis(
         raise InvalidDiagnosis("fix", _("Say what was fixed at that time, or leave the time empty."))
     now = db_now()
     if fix_effective_at and fix_effective_at > now:
-        raise InvalidDiagnosis("fix_effective_at", _("A fix is declared when it has taken effect, not before."))
+        raise InvalidDiagnosis(
+            "fix_effective_at", _("A fix is declared when it has taken effect, not before.")
+        )
     # Versions of one cluster are given out one after the other.
     ErrorCluster.objects.select_for_update(no_key=True).get(pk=cluster.pk)
     last = cluster.diagnoses.aggregate(last=Max("version"))["last"] or 0
@@ -58,7 +60,7 @@ def sign_diagnosis(
         fix=fix.strip(),
         fix_effective_at=(fix_effective_at or now) if fix.strip() else None,
         ticket_url=ticket_url,
-        signed_by=by,
+        signed_by_id=by.pk if by else None,
         signed_name=actor_name(by),
     )
     after = {"version": diagnosis.version, "kind": kind, "cause": diagnosis.cause, "fix": diagnosis.fix}

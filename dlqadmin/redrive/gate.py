@@ -36,8 +36,11 @@ class DiagnosisFacts:
 
 @dataclass(frozen=True, slots=True)
 class GateFacts:
-    """All that the gate judges by. `started_after_fix`: open letters whose last attempt STARTED after the fix took effect
-    (unknown times and lost workers never count). `approval_above`: letters above which a second person must approve."""
+    """All that the gate judges by.
+
+    `started_after_fix`: letters whose last attempt STARTED after the fix took effect; unknown times and lost workers
+    never count. `approval_above`: letters above which a second person must approve.
+    """
 
     diagnosis: DiagnosisFacts | None
     letters: int
@@ -82,7 +85,10 @@ def _diagnosed(facts: GateFacts) -> Condition:
 def _fix_declared(facts: GateFacts) -> Condition:
     if facts.diagnosis is None or not facts.diagnosis.fix or facts.diagnosis.fix_effective_at is None:
         return Condition(
-            Rule.FIX_DECLARED, False, _("No fix is declared"), _("Say what was fixed, and when it took effect.")
+            Rule.FIX_DECLARED,
+            False,
+            _("No fix is declared"),
+            _("Say what was fixed, and when it took effect."),
         )
     return Condition(Rule.FIX_DECLARED, True, _("A fix is declared"), facts.diagnosis.fix)
 
@@ -101,7 +107,9 @@ def _fix_holds(facts: GateFacts) -> Condition | None:
         return Condition(Rule.FIX_HOLDS, True, _("No letter died after the fix"))
     hours = max((facts.now - diagnosis.fix_effective_at).total_seconds() / 3600, 1.0)
     if diagnosis.transient and count / hours <= TRANSIENT_DEATHS_PER_HOUR:
-        return Condition(Rule.FIX_HOLDS, True, _("Few letters died since"), _("%d, as a passed outage may leave") % count)
+        return Condition(
+            Rule.FIX_HOLDS, True, _("Few letters died since"), _("%d, as a passed outage may leave") % count
+        )
     text = ngettext("%d letter died after the fix", "%d letters died after the fix", count) % count
     return Condition(Rule.FIX_HOLDS, False, text, _("The cause is not gone. Sign a new diagnosis."))
 

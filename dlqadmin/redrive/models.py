@@ -25,7 +25,9 @@ class Diagnosis(models.Model):
         OVERLOAD = "overload"
         CONFLICT = "conflict"
 
-    cluster = models.ForeignKey(ErrorCluster, on_delete=models.CASCADE, related_name="diagnoses", db_index=False)
+    cluster = models.ForeignKey(
+        ErrorCluster, on_delete=models.CASCADE, related_name="diagnoses", db_index=False
+    )
     version = models.PositiveIntegerField()
     kind = models.CharField(max_length=10, choices=Kind)
     nature = models.CharField(max_length=20, choices=Nature, blank=True)
@@ -34,14 +36,18 @@ class Diagnosis(models.Model):
     ticket_url = models.URLField(max_length=500, blank=True)
     fix = models.TextField(blank=True)
     fix_effective_at = models.DateTimeField(null=True)
-    signed_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
+    signed_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
+    )
     signed_name = models.CharField(max_length=255)
     signed_at = models.DateTimeField(db_default=ClockTimestamp())
     refuted_at = models.DateTimeField(null=True)
     refuted_why = models.TextField(blank=True)
 
     class Meta:
-        constraints = [models.UniqueConstraint(fields=["cluster", "version"], name="one_diagnosis_per_version")]
+        constraints = [
+            models.UniqueConstraint(fields=["cluster", "version"], name="one_diagnosis_per_version")
+        ]
 
     def __str__(self) -> str:
         return f"diagnosis {self.version} of cluster {self.cluster_id}"
@@ -77,8 +83,12 @@ class Redrive(models.Model):
     window = models.PositiveIntegerField(default=1000, help_text="sent letters without outcome, at most")
     stop_percent = models.FloatField(default=5.0)
     override_reason = models.TextField(blank=True)
-    approved_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
-    created_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
+    approved_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
+    )
+    created_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
+    )
     created_name = models.CharField(max_length=255)
     created_at = models.DateTimeField(db_default=ClockTimestamp())
     started_at = models.DateTimeField(null=True)
@@ -88,7 +98,11 @@ class Redrive(models.Model):
     class Meta:
         indexes = [
             # serves: the sweep over redrives that are under way.
-            models.Index(fields=["id"], condition=models.Q(state__in=["running", "stalled", "held"]), name="redrive_live"),
+            models.Index(
+                fields=["id"],
+                condition=models.Q(state__in=["running", "stalled", "held"]),
+                name="redrive_live",
+            ),
         ]
 
     def __str__(self) -> str:
@@ -124,7 +138,9 @@ class RedriveItem(models.Model):
         constraints = [
             # One letter is in one redrive at a time, whoever starts it.
             models.UniqueConstraint(
-                fields=["letter"], condition=models.Q(outcome__in=["pending", "sent"]), name="one_redrive_per_letter"
+                fields=["letter"],
+                condition=models.Q(outcome__in=["pending", "sent"]),
+                name="one_redrive_per_letter",
             ),
         ]
         indexes = [

@@ -27,8 +27,8 @@ WITH live AS (
     UPDATE dlqadmin_deadletter AS letter SET sent_back_at = clock_timestamp() FROM batch
     WHERE letter.id = batch.letter_id AND letter.state = 'redriving' RETURNING letter.*
 ), sent AS (
-    INSERT INTO dlqadmin_message (position, queue_id, message_id, key, version, type, body, content_type, content_encoding,
-        headers, lineage, generation, attempts, lost, suspect, available_at, published_at, letter_id)
+    INSERT INTO dlqadmin_message (position, queue_id, message_id, key, version, type, body, content_type,
+        content_encoding, headers, lineage, generation, attempts, lost, suspect, available_at, published_at, letter_id)
     SELECT position, queue_id, message_id, key, version, type, body, content_type, content_encoding,
         headers, lineage, generation, 0, 0, false, clock_timestamp(), coalesce(sent_at, clock_timestamp()), id
     FROM marked ORDER BY position RETURNING letter_id

@@ -46,9 +46,13 @@ class NothingToRedrive(Exception):
 
 @transaction.atomic
 def start_redrive(*, cluster: ErrorCluster, by: AbstractBaseUser | None) -> Redrive:
-    """Send all open letters of `cluster` back to work. Raises GateClosed or NothingToRedrive, and then changed nothing."""
+    """Send all open letters of `cluster` back to work. Raises GateClosed or NothingToRedrive; nothing changed then."""
     # No key: dead letters that arrive meanwhile may still point at the cluster without waiting.
-    locked = ErrorCluster.objects.select_for_update(no_key=True, of=("self",)).select_related("queue").get(pk=cluster.pk)
+    locked = (
+        ErrorCluster.objects.select_for_update(no_key=True, of=("self",))
+        .select_related("queue")
+        .get(pk=cluster.pk)
+    )
     conditions = judge(gate_facts(locked))
     if not is_open(conditions):
         raise GateClosed([condition for condition in conditions if not condition.met])
@@ -57,7 +61,7 @@ def start_redrive(*, cluster: ErrorCluster, by: AbstractBaseUser | None) -> Redr
         cluster=locked,
         diagnosis=current_diagnosis(locked),
         state=Redrive.State.RUNNING,
-        created_by=by,
+        created_by_id=by.pk if by else None,
         created_name=actor_name(by),
         started_at=ClockTimestamp(),
     )

@@ -63,7 +63,10 @@ def redrive() -> list[Table]:
     with scratch_queue(3) as queue, declared(queue.name, type=TYPE, function=handler):
         _publish(queue)
         rounds(queue, ROUNDS)
-        letters = [_letter_row(letter) for letter in DeadLetter.objects.open().filter(queue=queue).order_by("position")]
+        letters = [
+            _letter_row(letter)
+            for letter in DeadLetter.objects.open().filter(queue=queue).order_by("position")
+        ]
         steps = [("first pass", *_state(queue))]
         missing.clear()
         steps.append(("redriven", *_redrive_all(queue)))
@@ -89,13 +92,21 @@ def redrive() -> list[Table]:
 
 
 def _letter_row(letter: DeadLetter) -> Row:
-    return bytes(letter.body or b"").decode(), letter.type, letter.attempts, letter.error_text, letter.queue.name
+    return (
+        bytes(letter.body or b"").decode(),
+        letter.type,
+        letter.attempts,
+        letter.error_text,
+        letter.queue.name,
+    )
 
 
 def _redrive_all(queue: SourceQueue) -> tuple[int, int, int]:
     """Diagnose and redrive every cluster of the queue through the gate; the state after sending."""
     for cluster in queue.clusters.all():
-        sign_diagnosis(cluster=cluster, by=None, kind="permanent", cause="members are missing", fix="members added")
+        sign_diagnosis(
+            cluster=cluster, by=None, kind="permanent", cause="members are missing", fix="members added"
+        )
         run = start_redrive(cluster=cluster, by=None)
         send_pending(run)
         outcomes = collect_outcomes(run)
@@ -119,7 +130,13 @@ def choice() -> list[Table]:
         Table(
             "1c. Choosing the threshold",
             ("threshold", "processed", "wasted", "wrongly isolated", "rightly isolated"),
-            published=[(1, 9, 11, 9, 2), (2, 9, 22, 9, 2), (3, 14, 28, 4, 2), (5, 18, 36, 0, 2), (8, 18, 42, 0, 2)],
+            published=[
+                (1, 9, 11, 9, 2),
+                (2, 9, 22, 9, 2),
+                (3, 14, 28, 4, 2),
+                (5, 18, 36, 0, 2),
+                (8, 18, 42, 0, 2),
+            ],
             measured=[_choice_row(threshold) for threshold in (1, 2, 3, 5, 8)],
         )
     ]
@@ -129,13 +146,18 @@ def _choice_row(threshold: int) -> Row:
     with scratch_queue(threshold) as queue, declared(queue.name, type=TYPE, function=_needs_attempts):
         _publish(queue)
         done = rounds(queue, threshold)
-        dead = [bytes(body or b"") for body in DeadLetter.objects.open().filter(queue=queue).values_list("body", flat=True)]
+        dead = [
+            bytes(body or b"")
+            for body in DeadLetter.objects.open().filter(queue=queue).values_list("body", flat=True)
+        ]
         right = sum(body == _body(loan) for body in dead for loan in POISON)
         return threshold, done.outcomes[Outcome.PROCESSED], done.wasted, len(dead) - right, right
 
 
 def _publish(queue: SourceQueue) -> None:
-    publish_many(queue, [Outgoing(type=TYPE, body=_body(loan), content_type="application/json") for loan in LOANS])
+    publish_many(
+        queue, [Outgoing(type=TYPE, body=_body(loan), content_type="application/json") for loan in LOANS]
+    )
 
 
 def _body(loan: int) -> bytes:

@@ -46,7 +46,9 @@ def rounds(queue: SourceQueue, number: int) -> Round:
 @transaction.atomic
 def _remove(queue: SourceQueue) -> None:
     redrives = Redrive.objects.filter(queue=queue)
-    AuditEntry.objects.filter(object_type="redrive", object_id__in=[str(pk) for pk in redrives.values_list("pk", flat=True)]).delete()
+    AuditEntry.objects.filter(
+        object_type="redrive", object_id__in=[str(pk) for pk in redrives.values_list("pk", flat=True)]
+    ).delete()
     clusters = [str(pk) for pk in queue.clusters.values_list("pk", flat=True)]
     AuditEntry.objects.filter(object_type="errorcluster", object_id__in=clusters).delete()
     RedriveItem.objects.filter(redrive__queue=queue).delete()

@@ -26,11 +26,16 @@ class Table:
     def lines(self) -> list[str]:
         """The table as text; a cell that differs reads "measured (published …)"."""
         cells = [[_cell(*pair) for pair in zip(*rows, strict=True)] for rows in self._pairs()]
-        widths = [max(len(line[n]) for line in [list(self.columns), *cells]) for n in range(len(self.columns))]
+        widths = [
+            max(len(line[n]) for line in [list(self.columns), *cells]) for n in range(len(self.columns))
+        ]
         verdict = "as published" if self.differences == 0 else f"{self.differences} cells differ"
         return [
             f"{self.title}: {verdict}",
-            *("  " + "  ".join(text.rjust(width) for text, width in zip(line, widths, strict=True)) for line in [self.columns, *cells]),
+            *(
+                "  " + "  ".join(text.rjust(width) for text, width in zip(line, widths, strict=True))
+                for line in [self.columns, *cells]
+            ),
         ]
 
     def _pairs(self) -> list[tuple[Row, Row]]:

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -33,7 +33,9 @@ def database_url(database: Mapping[str, Any]) -> str:
 
 
 @contextmanager
-def running(arguments: list[str], environment: dict[str, str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
+def running(
+    arguments: list[str], environment: dict[str, str], log: Path
+) -> Iterator[subprocess.Popen[bytes]]:
     """`python ARGUMENTS` in a session of its own; killed with all its children at the end, if it still lives."""
     with log.open("ab") as output:
         process = subprocess.Popen(
@@ -53,8 +55,6 @@ def running(arguments: list[str], environment: dict[str, str], log: Path) -> Ite
 
 def kill_all(process: subprocess.Popen[bytes]) -> None:
     """kill -9 of a process and of everything that it started."""
-    try:
+    with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
     process.wait()

@@ -65,7 +65,9 @@ def test_two_notices_die_are_diagnosed_and_go_back_to_work_when_their_cause_is_g
         cluster = ErrorCluster.objects.get(queue=queue)
         assert cluster.template == "member not found (loan <int>)"
         wait_for(
-            lambda: Notification.objects.filter(alert__queue=queue, state="sent", target="members@library.example"),
+            lambda: Notification.objects.filter(
+                alert__queue=queue, state="sent", target="members@library.example"
+            ),
             "the mail to the owner",
         )
         with pytest.raises(GateClosed):
@@ -80,7 +82,9 @@ def test_two_notices_die_are_diagnosed_and_go_back_to_work_when_their_cause_is_g
 
 
 def test_a_worker_killed_in_the_middle_loses_and_repeats_nothing(tmp_path) -> None:
-    queue = SourceQueue.objects.create(name="rough", timeout=0.5, max_attempts=2, backoff_base=0.1, max_lost=2)
+    queue = SourceQueue.objects.create(
+        name="rough", timeout=0.5, max_attempts=2, backoff_base=0.1, max_lost=2
+    )
     publish_many(queue, [Outgoing(type="effect", body={"n": n}) for n in range(400)])
     publish(queue, type="leave", body={})
     publish(queue, type="vanish", body={})

@@ -123,7 +123,11 @@ def test_a_mail_that_cannot_be_sent_is_tried_again_and_its_error_holds_no_secret
         patch.setattr("django.core.mail.EmailMessage.send", refuse)
         assert deliver_due() == 0
     notification = Notification.objects.get()
-    assert (notification.state, notification.tries, notification.last_error) == ("pending", 1, "ConnectionRefusedError")
+    assert (notification.state, notification.tries, notification.last_error) == (
+        "pending",
+        1,
+        "ConnectionRefusedError",
+    )
     assert deliver_due() == 0  # not due yet
     Notification.objects.update(next_try_at=ClockTimestamp())
     assert deliver_due() == 1

@@ -15,7 +15,9 @@ def test_any_dead_letter_is_a_finding() -> None:
     assert (found.sentence, found.step, found.critical) == ("1 dead letter in late-notices", 0, False)
 
 
-@pytest.mark.parametrize(("letters", "step", "critical"), [(1, 0, False), (5, 0, False), (6, 1, False), (21, 2, True)])
+@pytest.mark.parametrize(
+    ("letters", "step", "critical"), [(1, 0, False), (5, 0, False), (6, 1, False), (21, 2, True)]
+)
 def test_levels_are_steps_and_the_last_is_critical(letters, step, critical) -> None:
     found = depth(QueueSnapshot("q", letters, levels=(5, 20)))
     assert found

@@ -40,7 +40,17 @@ def test_an_unknown_type_dies_at_once_without_an_attempt(queue) -> None:
 
 @pytest.mark.parametrize(
     "body",
-    [b'{"loanId": 42', b"hello", b"", None, b"\xff\xfe", b'{"a": NaN}', b"[" * 100_000, b"\x00", b'{"a": "\x00"}'],
+    [
+        b'{"loanId": 42',
+        b"hello",
+        b"",
+        None,
+        b"\xff\xfe",
+        b'{"a": NaN}',
+        b"[" * 100_000,
+        b"\x00",
+        b'{"a": "\x00"}',
+    ],
     ids=["cut off", "text", "empty", "no body", "not UTF-8", "NaN", "too deep", "NUL", "raw NUL in a string"],
 )
 def test_a_body_that_is_not_what_its_handler_declared_dies_at_once(queue, handle, body) -> None:
@@ -72,7 +82,8 @@ def test_an_error_text_of_200_kb_is_kept_raw_and_shown_cut(queue, handle) -> Non
 
 
 @pytest.mark.parametrize(
-    "text", ["a\0b", "\x1b[31mred\x1b[0m", "\ud800 alone", "\u202egnp", "", "\\u0000", "<script>alert(1)</script>"]
+    "text",
+    ["a\0b", "\x1b[31mred\x1b[0m", "\ud800 alone", "\u202egnp", "", "\\u0000", "<script>alert(1)</script>"],
 )
 def test_any_error_text_can_be_kept(queue, handle, text) -> None:
     handle(queue, raising(ValueError(text)))

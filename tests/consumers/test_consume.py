@@ -4,7 +4,7 @@ import pytest
 from django.db import connection, transaction
 
 from dlqadmin.consumers import Permanent, RetryAfter
-from dlqadmin.consumers.consume import consume_for, consume_one, consume_once
+from dlqadmin.consumers.consume import consume_for, consume_once, consume_one
 from dlqadmin.consumers.settle import Outcome
 from dlqadmin.deadletters.models import DeadLetter
 from dlqadmin.messages.models import Attempt, Claim, Message
@@ -83,15 +83,32 @@ def test_a_failed_message_waits_and_keeps_its_error(make_queue, handle) -> None:
 
 def test_a_message_that_keeps_failing_becomes_a_dead_letter_kept_whole(queue, handle) -> None:
     handle(queue, boom)
-    publish(queue, type="note", body=b'{"n":  1}', key=b"k", version=4, message_id="m-1", content_type="application/json")
+    publish(
+        queue,
+        type="note",
+        body=b'{"n":  1}',
+        key=b"k",
+        version=4,
+        message_id="m-1",
+        content_type="application/json",
+    )
     message = Message.objects.get()
     for _ in range(3):
         consume_once(queue)
     letter = DeadLetter.objects.get()
     assert bytes(letter.body or b"") == b'{"n":  1}'
-    assert (letter.message_id, letter.type, letter.version, letter.content_type) == ("m-1", "note", 4, "application/json")
+    assert (letter.message_id, letter.type, letter.version, letter.content_type) == (
+        "m-1",
+        "note",
+        4,
+        "application/json",
+    )
     assert (letter.attempts, letter.attempts_counter, letter.lost) == (3, "dlqadmin", 0)
-    assert (letter.error_class, letter.error_text, bytes(letter.error_raw)) == ("ValueError", "boom 1", b"boom 1")
+    assert (letter.error_class, letter.error_text, bytes(letter.error_raw)) == (
+        "ValueError",
+        "boom 1",
+        b"boom 1",
+    )
     assert (letter.queue, letter.reason, letter.state) == (queue, Reason.THRESHOLD, "open")
     assert (letter.lineage, letter.position, letter.generation) == (message.lineage, message.position, 1)
     assert letter.cluster

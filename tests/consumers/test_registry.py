@@ -24,7 +24,7 @@ def test_two_handlers_for_one_type_are_refused() -> None:
 def test_the_same_function_may_be_declared_again_as_a_reload_does() -> None:
     with declared("q", type="t", function=one):
         consumer("q", type="t", timeout=5)(one)
-        assert find_handler("q", "t").timeout == 5  # type: ignore[union-attr]
+        assert find_handler("q", "t").timeout == 5
 
 
 def test_a_temporary_handler_is_gone_afterwards() -> None:
@@ -34,7 +34,10 @@ def test_a_temporary_handler_is_gone_afterwards() -> None:
 
 
 def test_a_claim_must_outlast_the_slowest_handler_of_its_queue() -> None:
-    with declared("q", type="slow", function=one, timeout=90), declared("q", type="quick", function=two, timeout=1):
+    with (
+        declared("q", type="slow", function=one, timeout=90),
+        declared("q", type="quick", function=two, timeout=1),
+    ):
         assert longest_timeout("q", 30) == 90
     assert longest_timeout("q", 30) == 30
 

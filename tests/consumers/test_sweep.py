@@ -1,7 +1,7 @@
 """What wake-ups and lost workers leave behind."""
 
 import pytest
-from celery import current_app
+from celery import Celery
 from django.db import connection
 
 from dlqadmin.clock import ClockTimestamp
@@ -57,8 +57,7 @@ def test_a_claim_that_has_not_run_out_is_left_alone(queue) -> None:
 def woken(monkeypatch) -> list[int]:
     """The queues that a wake-up was sent to."""
     sent: list[int] = []
-    app = current_app._get_current_object()
-    monkeypatch.setattr(app, "send_task", lambda name, args, **options: sent.append(args[0]))
+    monkeypatch.setattr(Celery, "send_task", lambda app, name, args, **options: sent.append(args[0]))
     return sent
 
 

@@ -43,7 +43,11 @@ def test_nothing_of_a_message_changes_on_its_way_into_a_letter(queue) -> None:
         content_type="application/x-python-serialize",
         content_encoding="gzip",
     )
-    fields = [f.name for f in Message._meta.get_fields() if f.name in {g.name for g in DeadLetter._meta.get_fields()}]
+    fields = [
+        f.name
+        for f in Message._meta.get_fields()
+        if f.name in {g.name for g in DeadLetter._meta.get_fields()}
+    ]
     kept = sorted(set(fields) - {"id", "queue", "attempts", "lost", "generation", "last_attempt_at"})
     before = Message.objects.values(*kept).get()
     kill(queue)
@@ -68,7 +72,8 @@ def test_letters_are_inserted_in_one_place_only() -> None:
     places = [
         path.relative_to(root).as_posix()
         for path in root.rglob("*.py")
-        if "INSERT INTO dlqadmin_deadletter" in path.read_text() or "DeadLetter.objects.create" in path.read_text()
+        if "INSERT INTO dlqadmin_deadletter" in path.read_text()
+        or "DeadLetter.objects.create" in path.read_text()
     ]
     assert places == [Path(inspect.getfile(capture)).relative_to(root).as_posix()]
 

@@ -22,7 +22,9 @@ def test_each_statement_is_a_new_version_and_the_newest_counts(cluster, make_use
     second = sign_diagnosis(cluster=cluster, by=user, kind="transient", cause="b", fix="c")
     assert (first.version, second.version) == (1, 2)
     assert current_diagnosis(cluster) == second
-    assert [e.after["version"] for e in AuditEntry.objects.filter(action="cluster.diagnose").order_by("pk")] == [1, 2]
+    assert [
+        e.after["version"] for e in AuditEntry.objects.filter(action="cluster.diagnose").order_by("pk")
+    ] == [1, 2]
 
 
 def test_a_fix_without_a_time_took_effect_now(cluster, make_user) -> None:
@@ -33,7 +35,9 @@ def test_a_fix_without_a_time_took_effect_now(cluster, make_user) -> None:
 
 
 def test_no_fix_has_no_time(cluster, make_user) -> None:
-    assert sign_diagnosis(cluster=cluster, by=make_user(), kind="permanent", cause="a").fix_effective_at is None
+    assert (
+        sign_diagnosis(cluster=cluster, by=make_user(), kind="permanent", cause="a").fix_effective_at is None
+    )
 
 
 @pytest.mark.parametrize(

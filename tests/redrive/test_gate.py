@@ -11,7 +11,12 @@ from dlqadmin.redrive.gate import DiagnosisFacts, GateFacts, Rule, is_open, judg
 NOW = datetime(2026, 11, 30, 12, tzinfo=UTC)
 FIXED = NOW - timedelta(hours=2)
 DIAGNOSIS = DiagnosisFacts(
-    version=1, transient=False, signed_name="op", fix="members added", fix_effective_at=FIXED, refuted_why=None
+    version=1,
+    transient=False,
+    signed_name="op",
+    fix="members added",
+    fix_effective_at=FIXED,
+    refuted_why=None,
 )
 FACTS = GateFacts(diagnosis=DIAGNOSIS, letters=2, started_after_fix=0, now=NOW)
 
@@ -72,9 +77,11 @@ def test_it_is_open_exactly_when_no_condition_is_unmet() -> None:
         replace(DIAGNOSIS, refuted_why="x"),
         replace(DIAGNOSIS, transient=True),
     ]
-    for diagnosis, started, back, limit, approved in product(diagnoses, (0, 1), (None, 1), (None, 1), (False, True)):
+    for diagnosis, started, back, limit, approved in product(
+        diagnoses, (0, 1), (None, 1), (None, 1), (False, True)
+    ):
         facts = GateFacts(diagnosis, 2, started, NOW, back, limit, approved)
-        good = diagnosis is DIAGNOSIS and not started or (diagnosis is not None and diagnosis.transient)
+        good = (diagnosis is DIAGNOSIS and not started) or (diagnosis is not None and diagnosis.transient)
         good = good and back is None and (limit is None or approved)
         assert is_open(judge(facts)) is good, facts
 

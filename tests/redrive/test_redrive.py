@@ -62,7 +62,9 @@ def test_without_a_diagnosis_nothing_is_sent(cluster) -> None:
     assert DeadLetter.objects.open().count() == 2
 
 
-def test_redriven_letters_start_at_attempt_0_with_the_same_identity_and_succeed(queue, library, cluster) -> None:
+def test_redriven_letters_start_at_attempt_0_with_the_same_identity_and_succeed(
+    queue, library, cluster
+) -> None:
     letters = {letter.message_id: letter for letter in DeadLetter.objects.all()}
     library.missing.clear()
     diagnose(cluster)
@@ -71,8 +73,15 @@ def test_redriven_letters_start_at_attempt_0_with_the_same_identity_and_succeed(
     for message in Message.objects.all():
         letter = letters[message.message_id]
         assert (message.attempts, message.lost, message.generation) == (0, 0, 1)
-        assert (message.lineage, message.position, message.version) == (letter.lineage, letter.position, letter.version)
-        assert (bytes(message.body or b""), bytes(message.key or b"")) == (bytes(letter.body or b""), bytes(letter.key or b""))
+        assert (message.lineage, message.position, message.version) == (
+            letter.lineage,
+            letter.position,
+            letter.version,
+        )
+        assert (bytes(message.body or b""), bytes(message.key or b"")) == (
+            bytes(letter.body or b""),
+            bytes(letter.key or b""),
+        )
         assert (message.headers, message.published_at) == (letter.headers, letter.sent_at)
     consume_once(queue)
     advance_redrives()
@@ -85,7 +94,9 @@ def test_redriven_letters_start_at_attempt_0_with_the_same_identity_and_succeed(
     assert (accounts.received, accounts.processed) == (20, 20)
 
 
-def test_letters_that_die_again_are_linked_refute_the_diagnosis_and_close_the_gate(queue, library, cluster) -> None:
+def test_letters_that_die_again_are_linked_refute_the_diagnosis_and_close_the_gate(
+    queue, library, cluster
+) -> None:
     diagnose(cluster)
     redrive = start_redrive(cluster=cluster, by=None)
     send_pending(redrive)
@@ -174,7 +185,9 @@ def test_more_letters_than_one_batch_are_sent_in_publish_order(queue, library, c
     assert library.done == [7, 13, *range(100, 120)]
 
 
-def test_a_redrive_that_was_interrupted_anywhere_goes_on_from_its_rows(queue, library, cluster, monkeypatch) -> None:
+def test_a_redrive_that_was_interrupted_anywhere_goes_on_from_its_rows(
+    queue, library, cluster, monkeypatch
+) -> None:
     library.missing.clear()
     diagnose(cluster)
     redrive = start_redrive(cluster=cluster, by=None)

@@ -1,0 +1,140 @@
+"""The first walk of a new user, in a real browser, through everything that `make run` starts."""
+
+import os
+import re
+import shutil
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+from dlqadmin import embedded
+from tests import server
+from tests.acceptance.processes import running, wait_for
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+FLAGS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+pytestmark = [
+    pytest.mark.acceptance,
+    pytest.mark.browser,
+    pytest.mark.skipif(
+        CHROMIUM is None and not os.environ.get("CI"),
+        reason="there is no chromium (Debian: apt install chromium)",
+    ),
+]
+
+
+@pytest.fixture
+def address(tmp_path: Path) -> Iterator[str]:
+    """`manage.py run` in a home of its own, with the demo, on a free port; stopped as Ctrl-C would."""
+    home = tmp_path / "home"
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    environment = {
+        "DLQADMIN_HOME": str(home),
+        "DLQADMIN_DEMO": "1",
+        "DLQADMIN_DEMO_EVERY": "3600",
+        "PORT": str(port),
+        "DATABASE_URL": "",
+        "CELERY_BROKER_URL": "",
+    }
+    log = tmp_path / "run.log"
+    url = f"http://127.0.0.1:{port}/"
+    with running(["manage.py", "run"], environment, log) as process:
+        try:
+            wait_for(
+                lambda: f"ready: {url}" in log.read_text() or process.poll() is not None, "the address", 60
+            )
+            assert process.poll() is None, log.read_text()
+            yield url
+            process.terminate()
+            assert process.wait(timeout=45) == 0, log.read_text()
+            assert not (home / "postgres" / "postmaster.pid").exists()
+        finally:
+            if embedded.address(home)["host"].startswith(str(tmp_path)) or home.exists():
+                server.remove_home(home)
+
+
+@pytest.fixture
+def browser() -> Iterator[Browser]:
+    """Headless chromium."""
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield chromium
+        chromium.close()
+
+
+def sign_in(page: Page, address: str, home: Path) -> None:
+    name, password = (home / "admin_password").read_text().split()
+    page.goto(address)
+    page.get_by_label("user name").fill(name)
+    page.get_by_label("Password").fill(password)
+    page.get_by_role("button", name="Sign in").click()
+
+
+@pytest.mark.parametrize("javascript", [True, False], ids=["with JavaScript", "without JavaScript"])
+def test_from_two_dead_notices_to_twenty_processed(address, browser, tmp_path, javascript) -> None:
+    page = browser.new_context(
+        java_script_enabled=javascript, viewport={"width": 1440, "height": 900}
+    ).new_page()
+    complaints: list[str] = []
+    page.on(
+        "console",
+        lambda message: complaints.append(message.text) if message.type in ("error", "warning") else None,
+    )
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+
+    sign_in(page, address, tmp_path / "home")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("need", timeout=30_000)
+
+    queue_page = f"{address}queues/late-notices/"
+    page.goto(queue_page)
+    wait_for(
+        lambda: _shows(page, queue_page, "dead", 2) and _shows(page, queue_page, "processed", 18),
+        "2 dead letters",
+    )
+    page.get_by_role("link", name=re.compile(r"member not found \(loan int\)")).first.click()
+
+    redrive = page.get_by_role("button", name="Redrive 2 letters")
+    expect(redrive).to_be_disabled()
+    expect(page.get_by_text("Nobody has diagnosed it").first).to_be_visible()
+    cluster_page = page.url
+
+    page.get_by_role("link", name="Demo library").first.click()
+    page.get_by_role("button", name="Add members 7, 13").click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("The library lacks 0 members")
+
+    page.goto(cluster_page)
+    page.get_by_label("Cause").fill("Members 7 and 13 were missing.")
+    page.get_by_label("Fix", exact=True).fill("They were added.")
+    page.get_by_role("button", name=re.compile("^Sign as")).click()
+    expect(redrive).to_be_enabled()
+    redrive.click()
+
+    expect(page.get_by_role("heading", level=1)).to_contain_text("Redrive")
+    page.goto(queue_page)
+    wait_for(
+        lambda: _shows(page, queue_page, "processed", 20) and _shows(page, queue_page, "dead", 0),
+        "20 processed, 0 dead",
+    )
+    assert complaints == []
+
+
+def _shows(page: Page, url: str, account: str, number: int) -> bool:
+    """Whether the ledger of the queue's page has this number in this account; the page is loaded again each time."""
+    page.goto(url)
+    row = page.locator(".ledger tr", has=page.get_by_role("rowheader", name=re.compile(f"^{account}", re.I)))
+    return row.count() > 0 and re.sub(r"\D", "", row.first.locator("td").last.inner_text()) == str(number)
