@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from celery import current_app
 from django.contrib.auth import get_user_model
-from django.db import connection, transaction
+from django.db import connection, connections, transaction
 
 from dlqadmin.brokers import pgmq
 from dlqadmin.consumers.registry import declared
@@ -25,12 +25,17 @@ def quick_settings(settings: Any) -> None:
 
 
 @pytest.fixture(scope="session")
-def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> None:
+def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
     """The test database gets the broker's objects, and Celery in this process uses it as broker."""
+    # A live server's threads must not keep connections: they would keep the test database from being dropped.
+    connections.settings["default"]["CONN_MAX_AGE"] = 0
     with django_db_blocker.unblock(), transaction.atomic():
         pgmq.install(connection)
     _, options = pgmq.celery_settings("", connection.settings_dict)
     current_app.conf.broker_transport_options = options
+    yield
+    # Nor may the broker's connections.
+    current_app.pool.force_close_all()
 
 
 @pytest.fixture

@@ -27,3 +27,4 @@ if MARK not in os.environ:
     # The environment is for the processes that this one starts; here the module was imported a moment too early.
     os.environ["DLQADMIN_HOME"] = str(home)
     embedded.HOME = home
+    (home / "static").mkdir()

@@ -1,4 +1,9 @@
-"""The whole ledger of a queue, read at one moment: what happened to every message that it received."""
+"""The ledger of a queue: what was received equals what can be shown.
+
+    received = processed + duplicate + stale + waiting + running + dead + discarded + resolved
+
+What ended is read from the books (`queues.books`), what is still there is counted where it lies.
+"""
 
 from dataclasses import dataclass
 
@@ -44,6 +49,11 @@ class Ledger:
     def difference(self) -> int:
         """Received messages that cannot be shown: 0 if nothing is lost, negative if something is counted twice."""
         return self.received - self.accounted_for
+
+
+def read_ledger(queue_id: int) -> Ledger:
+    """The ledger of one queue now."""
+    return read_ledgers([queue_id])[queue_id]
 
 
 def read_ledgers(queue_ids: list[int]) -> dict[int, Ledger]:

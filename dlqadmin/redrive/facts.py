@@ -1,48 +1,58 @@
-"""What the gate judges by, read from the rows."""
+"""What the gate judges by, read from the rows: for one cluster or for many, in one statement."""
 
-from dlqadmin.clock import db_now
+from datetime import datetime
+from typing import Any
+
+from django.db import connection
+
 from dlqadmin.clusters.models import ErrorCluster
-from dlqadmin.deadletters.models import DeadLetter
-from dlqadmin.redrive.diagnose import current_diagnosis
 from dlqadmin.redrive.gate import DiagnosisFacts, GateFacts
-from dlqadmin.redrive.models import Diagnosis, RedriveItem
+
+# Letters of any state refute a fix: one that was discarded since still shows that the cause was there.
+_FACTS = """
+SELECT cluster.id, queue.approval_above, clock_timestamp(),
+    (SELECT count(*) FROM dlqadmin_deadletter WHERE cluster_id = cluster.id AND state = 'open'),
+    (SELECT count(*) FROM dlqadmin_deadletter WHERE cluster_id = cluster.id
+        AND last_attempt_at > diagnosis.fix_effective_at AND reason <> 'worker lost'),
+    (SELECT id FROM (SELECT id FROM dlqadmin_redrive WHERE diagnosis_id = diagnosis.id ORDER BY id DESC LIMIT 1) AS last
+        WHERE EXISTS (SELECT FROM dlqadmin_redriveitem WHERE redrive_id = last.id AND outcome = 'died again')),
+    diagnosis.version, diagnosis.kind, diagnosis.signed_name, diagnosis.fix, diagnosis.fix_effective_at,
+    CASE WHEN diagnosis.refuted_at IS NOT NULL THEN diagnosis.refuted_why END
+FROM dlqadmin_errorcluster AS cluster JOIN dlqadmin_sourcequeue AS queue ON queue.id = cluster.queue_id
+LEFT JOIN LATERAL (
+    SELECT * FROM dlqadmin_diagnosis WHERE cluster_id = cluster.id ORDER BY version DESC LIMIT 1
+) AS diagnosis ON true
+WHERE cluster.id = ANY(%s)
+"""
 
 
 def gate_facts(cluster: ErrorCluster) -> GateFacts:
     """The facts about redriving the open letters of a cluster now."""
-    diagnosis = current_diagnosis(cluster)
+    return facts_of([cluster.pk])[cluster.pk]
+
+
+def facts_of(cluster_ids: list[int]) -> dict[int, GateFacts]:
+    """The facts about each of these clusters, by id."""
+    with connection.cursor() as cursor:
+        cursor.execute(_FACTS, [cluster_ids])
+        return {row[0]: _facts(*row[1:]) for row in cursor.fetchall()}
+
+
+def _facts(
+    approval_above: int | None,
+    now: datetime,
+    letters: int,
+    started_after_fix: int,
+    came_back: int | None,
+    version: int | None,
+    kind: str,
+    *diagnosis: Any,
+) -> GateFacts:
     return GateFacts(
-        diagnosis=_facts_of(diagnosis) if diagnosis else None,
-        letters=DeadLetter.objects.open().filter(cluster=cluster).count(),
-        started_after_fix=_started_after_fix(cluster, diagnosis),
-        now=db_now(),
-        came_back_redrive=_came_back(diagnosis),
-        approval_above=cluster.queue.approval_above,
+        diagnosis=None if version is None else DiagnosisFacts(version, kind == "transient", *diagnosis),
+        letters=letters,
+        started_after_fix=started_after_fix,
+        now=now,
+        came_back_redrive=came_back,
+        approval_above=approval_above,
     )
-
-
-def _facts_of(diagnosis: Diagnosis) -> DiagnosisFacts:
-    return DiagnosisFacts(
-        version=diagnosis.version,
-        transient=diagnosis.kind == Diagnosis.Kind.TRANSIENT,
-        signed_name=diagnosis.signed_name,
-        fix=diagnosis.fix,
-        fix_effective_at=diagnosis.fix_effective_at,
-        refuted_why=diagnosis.refuted_why if diagnosis.refuted_at else None,
-    )
-
-
-def _started_after_fix(cluster: ErrorCluster, diagnosis: Diagnosis | None) -> int:
-    """Letters of any state count: one that was discarded since still shows that the cause was there."""
-    if diagnosis is None or diagnosis.fix_effective_at is None:
-        return 0
-    letters = DeadLetter.objects.filter(cluster=cluster, last_attempt_at__gt=diagnosis.fix_effective_at)
-    return letters.exclude(reason=DeadLetter.Reason.WORKER_LOST).count()
-
-
-def _came_back(diagnosis: Diagnosis | None) -> int | None:
-    """The last redrive on this version of the diagnosis, if a letter of it died again."""
-    last = diagnosis.redrives.order_by("-id").first() if diagnosis else None
-    if last and last.items.filter(outcome=RedriveItem.Outcome.DIED_AGAIN).exists():
-        return last.pk
-    return None

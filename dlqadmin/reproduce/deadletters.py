@@ -3,10 +3,10 @@
 from dlqadmin.consumers.registry import declared
 from dlqadmin.consumers.run import IncomingMessage
 from dlqadmin.consumers.settle import Outcome
+from dlqadmin.deadletters.ledger import read_ledger
 from dlqadmin.deadletters.models import DeadLetter
 from dlqadmin.messages.models import Message
 from dlqadmin.messages.publish import Outgoing, publish_many
-from dlqadmin.queues import books
 from dlqadmin.queues.models import SourceQueue
 from dlqadmin.redrive.diagnose import sign_diagnosis
 from dlqadmin.redrive.models import RedriveItem
@@ -118,7 +118,7 @@ def _redrive_all(queue: SourceQueue) -> tuple[int, int, int]:
 def _state(queue: SourceQueue) -> tuple[int, int, int]:
     """Processed, waiting, dead letters."""
     return (
-        books.read([queue.pk])[queue.pk].processed,
+        read_ledger(queue.pk).processed,
         Message.objects.filter(queue=queue).count(),
         DeadLetter.objects.open().filter(queue=queue).count(),
     )

@@ -9,13 +9,13 @@ from django.db import connection
 
 from dlqadmin.alerts.models import Notification
 from dlqadmin.clusters.models import ErrorCluster
+from dlqadmin.deadletters.ledger import read_ledger
 from dlqadmin.deadletters.models import DeadLetter
 from dlqadmin.demo import library
 from dlqadmin.demo.models import Member, Notice
 from dlqadmin.messages.models import Claim, Message
 from dlqadmin.messages.publish import Outgoing, publish, publish_many
 from dlqadmin.people.models import Owner
-from dlqadmin.queues import books
 from dlqadmin.queues.models import SourceQueue
 from dlqadmin.redrive.diagnose import sign_diagnosis
 from dlqadmin.redrive.models import Redrive
@@ -52,7 +52,7 @@ def demo() -> Iterator[None]:
 def state(queue: SourceQueue) -> tuple[int, int, int]:
     """Processed, waiting or running, dead."""
     return (
-        books.read([queue.pk])[queue.pk].processed,
+        read_ledger(queue.pk).processed,
         Message.objects.filter(queue=queue).count(),
         DeadLetter.objects.open().filter(queue=queue).count(),
     )
@@ -99,5 +99,5 @@ def test_a_worker_killed_in_the_middle_loses_and_repeats_nothing(tmp_path) -> No
     letters = {letter.type: letter for letter in DeadLetter.objects.all()}
     assert (letters["leave"].reason, letters["leave"].attempts) == ("handler exited", 2)
     assert (letters["vanish"].reason, letters["vanish"].lost) == ("worker lost", 2)
-    accounts = books.read([queue.pk])[queue.pk]
+    accounts = read_ledger(queue.pk)
     assert accounts.received == accounts.processed + 2 == 402

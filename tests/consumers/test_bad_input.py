@@ -9,9 +9,9 @@ from django.db import connection
 
 from dlqadmin.consumers.consume import consume_once
 from dlqadmin.consumers.settle import Outcome
+from dlqadmin.deadletters.ledger import read_ledger
 from dlqadmin.deadletters.models import DeadLetter
 from dlqadmin.messages.publish import publish
-from dlqadmin.queues import books
 
 Reason = DeadLetter.Reason
 
@@ -171,5 +171,5 @@ def test_the_books_balance_over_all_of_this(queue, handle) -> None:
         publish(queue, type=type, body=body)
     for _ in range(3):
         consume_once(queue)
-    accounts = books.read([queue.pk])[queue.pk]
+    accounts = read_ledger(queue.pk)
     assert accounts.received == accounts.processed + DeadLetter.objects.open().count() == 3

@@ -6,11 +6,11 @@ from django.db import connection, transaction
 from dlqadmin.consumers import Permanent, RetryAfter
 from dlqadmin.consumers.consume import consume_for, consume_once, consume_one
 from dlqadmin.consumers.settle import Outcome
+from dlqadmin.deadletters.ledger import read_ledger
 from dlqadmin.deadletters.models import DeadLetter
 from dlqadmin.messages.models import Attempt, Claim, Message
 from dlqadmin.messages.publish import Outgoing, publish, publish_many
 from dlqadmin.people.models import Owner
-from dlqadmin.queues import books
 
 Reason = DeadLetter.Reason
 
@@ -30,7 +30,7 @@ def test_a_message_whose_handler_returns_is_processed_and_gone(queue, handle) ->
     assert not Message.objects.exists()
     assert not Claim.objects.exists()
     assert not Attempt.objects.exists()
-    assert books.read([queue.pk])[queue.pk].processed == 1
+    assert read_ledger(queue.pk).processed == 1
 
 
 def test_a_handler_sees_the_message_as_it_was_published(queue, handle) -> None:
@@ -223,7 +223,7 @@ def test_an_atomic_handlers_effects_and_the_settlement_are_one_transaction(queue
     assert consume_one(queue) is Outcome.FENCED
     assert not Owner.objects.filter(name="effect").exists()
     assert Message.objects.get().attempts == 1
-    assert books.read([queue.pk])[queue.pk].processed == 0
+    assert read_ledger(queue.pk).processed == 0
 
 
 def test_a_claimed_message_is_not_claimed_twice(queue, handle) -> None:

@@ -4,10 +4,10 @@ import pytest
 from celery import Celery
 from django.db import transaction
 
+from dlqadmin.deadletters.ledger import read_ledger
 from dlqadmin.messages.models import Message
 from dlqadmin.messages.publish import Outgoing, publish, publish_many
 from dlqadmin.messages.wakeups import CONSUME_TASK
-from dlqadmin.queues import books
 from dlqadmin.queues.models import SourceQueue
 
 
@@ -75,12 +75,12 @@ def test_publishing_belongs_to_the_callers_transaction(queue) -> None:
         publish(queue, type="note", body=b"")
         transaction.set_rollback(True)
     assert not Message.objects.exists()
-    assert books.read([queue.pk])[queue.pk].received == 0
+    assert read_ledger(queue.pk).received == 0
 
 
 def test_received_is_counted_in_the_books(queue) -> None:
     publish_many(queue.name, [Outgoing(type="note", body=b"") for _ in range(4)])
-    assert books.read([queue.pk])[queue.pk].received == 4
+    assert read_ledger(queue.pk).received == 4
 
 
 def test_consumers_are_woken_once_for_many_messages(

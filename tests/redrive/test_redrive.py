@@ -7,11 +7,11 @@ from django.db import connection
 
 from dlqadmin.clusters.models import ErrorCluster
 from dlqadmin.consumers.consume import consume_once
+from dlqadmin.deadletters.ledger import read_ledger
 from dlqadmin.deadletters.models import DeadLetter
 from dlqadmin.messages.models import Message
 from dlqadmin.messages.publish import Outgoing, publish_many
 from dlqadmin.people.models import AuditEntry
-from dlqadmin.queues import books
 from dlqadmin.redrive.diagnose import current_diagnosis, sign_diagnosis
 from dlqadmin.redrive.models import Redrive, RedriveItem
 from dlqadmin.redrive.run import advance_redrives, count_outcomes, send_pending
@@ -90,7 +90,7 @@ def test_redriven_letters_start_at_attempt_0_with_the_same_identity_and_succeed(
     assert count_outcomes(redrive) == {RedriveItem.Outcome.SUCCEEDED: 2}
     assert set(DeadLetter.objects.values_list("state", "resolution")) == {("resolved", "succeeded")}
     assert sorted(library.done) == list(range(1, 21))
-    accounts = books.read([queue.pk])[queue.pk]
+    accounts = read_ledger(queue.pk)
     assert (accounts.received, accounts.processed) == (20, 20)
 
 
@@ -130,7 +130,7 @@ def test_a_new_diagnosis_after_the_cause_is_gone_opens_the_gate_again(queue, lib
     consume_once(queue)
     advance_redrives()
     assert not DeadLetter.objects.open().exists()
-    assert books.read([queue.pk])[queue.pk].processed == 20
+    assert read_ledger(queue.pk).processed == 20
 
 
 def test_the_set_is_frozen_at_the_start(queue, library, cluster) -> None:
