@@ -5,18 +5,19 @@ from datetime import datetime
 
 from django.db import connection
 
+# Materialized: else the planner may count all letters once for each queue.
 _READ = """
 WITH clusters AS (
     SELECT queue_id, cluster_id, count(*) AS letters, min(died_at) AS oldest FROM dlqadmin_deadletter
     WHERE state = 'open' GROUP BY queue_id, cluster_id
-), depths AS (
+), depths AS MATERIALIZED (
     SELECT queue_id, sum(letters)::bigint AS letters, count(*) AS causes, min(oldest) AS oldest,
         max(letters) AS top_letters, (array_agg(cluster_id ORDER BY letters DESC, cluster_id))[1] AS top_cluster
     FROM clusters GROUP BY queue_id
-), alerts AS (
+), alerts AS MATERIALIZED (
     SELECT DISTINCT ON (queue_id) queue_id, state, severity, opened_at FROM dlqadmin_alert WHERE closed_at IS NULL
     ORDER BY queue_id, state = 'firing' DESC, severity = 'critical' DESC, opened_at
-), redrives AS (
+), redrives AS MATERIALIZED (
     SELECT queue_id, count(*) AS running FROM dlqadmin_redrive
     WHERE state IN ('running', 'paused', 'held', 'stalled') GROUP BY queue_id
 )

@@ -9,18 +9,25 @@ from dataclasses import dataclass
 
 from django.db import connection
 
-# One statement sees one snapshot, so the sum is right at any moment, also while consumers work.
+# One statement sees one snapshot, so the sum is right at any moment, also while consumers work. Each live account has
+# a branch of its own, which an index answers.
 _READ = """
 SELECT queue_id, kind, sum(amount)::bigint FROM (
     SELECT queue_id, kind, total AS amount FROM dlqadmin_account WHERE queue_id = ANY(%(queues)s)
     UNION ALL
     SELECT queue_id, kind, delta FROM dlqadmin_accountdelta WHERE queue_id = ANY(%(queues)s)
     UNION ALL
-    SELECT queue_id, CASE WHEN claim_id IS NULL THEN 'waiting' ELSE 'running' END, count(*) FROM dlqadmin_message
-    WHERE queue_id = ANY(%(queues)s) GROUP BY 1, 2
+    SELECT queue_id, 'waiting', count(*) FROM dlqadmin_message
+    WHERE queue_id = ANY(%(queues)s) AND claim_id IS NULL GROUP BY 1
+    UNION ALL
+    SELECT queue_id, 'running', count(*) FROM dlqadmin_message
+    WHERE queue_id = ANY(%(queues)s) AND claim_id IS NOT NULL GROUP BY 1
     UNION ALL
     SELECT queue_id, 'dead', count(*) FROM dlqadmin_deadletter
-    WHERE queue_id = ANY(%(queues)s) AND (state = 'open' OR state = 'redriving' AND sent_back_at IS NULL) GROUP BY 1
+    WHERE queue_id = ANY(%(queues)s) AND state = 'open' GROUP BY 1
+    UNION ALL
+    SELECT queue_id, 'dead', count(*) FROM dlqadmin_deadletter
+    WHERE queue_id = ANY(%(queues)s) AND state = 'redriving' AND sent_back_at IS NULL GROUP BY 1
 ) AS entries GROUP BY queue_id, kind
 """
 

@@ -1,0 +1,1 @@
+"""The pages. Only this package and `api` see a request."""

@@ -1,0 +1,37 @@
+"""Routes of the pages. Each view carries its rule, see `dlqadmin.web.routes`."""
+
+from django.urls import path, register_converter
+
+from dlqadmin.web.alerts import acknowledge_alert, alerts
+from dlqadmin.web.cluster import cluster, diagnose_cluster, redrive_cluster
+from dlqadmin.web.converters import QueueNameConverter
+from dlqadmin.web.health import healthz
+from dlqadmin.web.letter import letter, letter_body
+from dlqadmin.web.letters import letters
+from dlqadmin.web.overview import overview
+from dlqadmin.web.queue import queue
+from dlqadmin.web.redrives import redrive, redrives
+from dlqadmin.web.session import choose_theme, sign_in, sign_out
+from dlqadmin.web.settings import queue_settings
+
+register_converter(QueueNameConverter, "queue")
+
+urlpatterns = [
+    path("", overview, name="overview"),
+    path("queues/<queue:name>/", queue, name="queue"),
+    path("queues/<queue:name>/settings/", queue_settings, name="queue-settings"),
+    path("letters/", letters, name="letters"),
+    path("letters/<int:pk>/", letter, name="letter"),
+    path("letters/<int:pk>/body", letter_body, name="letter-body"),
+    path("clusters/<int:pk>/", cluster, name="cluster"),
+    path("clusters/<int:pk>/diagnosis/", diagnose_cluster, name="diagnose-cluster"),
+    path("clusters/<int:pk>/redrive/", redrive_cluster, name="redrive-cluster"),
+    path("redrives/", redrives, name="redrives"),
+    path("redrives/<int:pk>/", redrive, name="redrive"),
+    path("alerts/", alerts, name="alerts"),
+    path("alerts/<int:pk>/acknowledge/", acknowledge_alert, name="acknowledge-alert"),
+    path("sign-in/", sign_in, name="sign-in"),
+    path("sign-out/", sign_out, name="sign-out"),
+    path("theme/", choose_theme, name="theme"),
+    path("healthz/", healthz, name="healthz"),
+]

@@ -1,0 +1,156 @@
+"""The pages in a real browser: nothing breaks the content security policy, and live regions live."""
+
+import shutil
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from playwright.sync_api import BrowserContext, Page, expect, sync_playwright
+
+from dlqadmin.alerts.evaluate import evaluate
+from dlqadmin.consumers.consume import consume_once
+from dlqadmin.consumers.registry import declared
+from dlqadmin.redrive.run import collect_outcomes
+from tests.web.making import begin_redrive, cluster_of
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+# No sandbox: the suite may run as root in a container.
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+]
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(CHROMIUM is None, reason="needs chromium"),
+    pytest.mark.django_db(transaction=True),
+]
+
+
+@pytest.fixture
+def browser(monkeypatch: Any) -> Iterator[Any]:
+    """A chromium. Playwright runs an event loop in this thread, in which Django then refuses to query."""
+    monkeypatch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "1")
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield chromium
+        chromium.close()
+
+
+def context_of(browser: Any, client: Client, live_server: Any, **options: Any) -> BrowserContext:
+    """A window of the browser in which the client's person is signed in."""
+    context = browser.new_context(base_url=live_server.url, **options)
+    context.add_cookies(
+        [{"name": "sessionid", "value": client.cookies["sessionid"].value, "url": live_server.url}]
+    )
+    return context
+
+
+def complaints_of(page: Page) -> list[str]:
+    """What the browser complains about from now on: errors of scripts, breaches of the policy, missing files."""
+    found: list[str] = []
+    page.on(
+        "console",
+        lambda message: found.append(message.text) if message.type in ("error", "warning") else None,
+    )
+    page.on("pageerror", lambda error: found.append(str(error)))
+    return found
+
+
+def test_no_page_makes_the_browser_complain(browser: Any, live_server: Any, signed_in: Any, die: Any) -> None:
+    client, letter = signed_in("admin"), die()
+    evaluate()
+    begun = begin_redrive(die("another"), client.user)
+    page = context_of(browser, client, live_server).new_page()
+    complaints = complaints_of(page)
+    for name, args in [
+        ("overview", []),
+        ("queue", [letter.queue.name]),
+        ("queue-settings", [letter.queue.name]),
+        ("letters", []),
+        ("letter", [letter.pk]),
+        ("cluster", [letter.cluster_id]),
+        ("redrives", []),
+        ("redrive", [begun.pk]),
+        ("alerts", []),
+    ]:
+        page.goto(reverse(name, args=args))
+        page.wait_for_load_state("networkidle")
+        assert not complaints, (name, complaints)
+        for width in (1440, 390):
+            page.set_viewport_size({"width": width, "height": 900})
+            wider = page.evaluate(
+                "document.documentElement.scrollWidth > document.documentElement.clientWidth"
+            )
+            assert not wider, (name, width)
+
+
+def test_a_redrive_is_followed_to_its_end_and_then_left_alone(
+    browser: Any, live_server: Any, signed_in: Any, die: Any
+) -> None:
+    client, letter = signed_in("operator"), die()
+    begun = begin_redrive(letter, client.user)
+    page = context_of(browser, client, live_server).new_page()
+    page.goto(reverse("redrive", args=[begun.pk]))
+    expect(page.get_by_role("heading", name="0 of 1 have an outcome")).to_be_visible()
+    page.locator("#to-cluster").focus()
+    with declared(letter.queue.name, type="note", function=lambda message: None):
+        consume_once(letter.queue)
+    collect_outcomes(begun)
+    expect(page.get_by_role("heading", name="1 of 1 have an outcome")).to_be_visible()
+    expect(page.locator("#to-cluster")).to_be_focused()
+    polls: list[str] = []
+    page.on("request", lambda request: polls.append(request.url))
+    page.wait_for_timeout(2_500)
+    assert not polls
+
+
+def test_figures_that_are_old_say_so(browser: Any, live_server: Any, signed_in: Any, die: Any) -> None:
+    client = signed_in("operator")
+    begun = begin_redrive(die(), client.user)
+    page = context_of(browser, client, live_server).new_page()
+    page.goto(reverse("redrive", args=[begun.pk]))
+    page.route("**/redrives/**", lambda route: route.abort())
+    expect(page.get_by_text("No answer from the server.")).to_be_visible()
+    expect(page.get_by_role("heading", name="0 of 1 have an outcome")).to_be_visible()
+    page.unroute("**/redrives/**")
+    expect(page.get_by_text("No answer from the server.")).to_be_hidden()
+
+
+def test_without_scripts_a_person_diagnoses_redrives_and_acknowledges(
+    browser: Any, live_server: Any, signed_in: Any, die: Any
+) -> None:
+    client, letter = signed_in("operator"), die()
+    evaluate()
+    page = context_of(browser, client, live_server, java_script_enabled=False).new_page()
+    page.goto("/alerts/")
+    page.get_by_role("button", name="Acknowledge").click()
+    expect(page.get_by_text("Acknowledged", exact=True)).to_be_visible()
+    page.goto("/")
+    page.get_by_role("link", name="Diagnose").click()
+    page.get_by_label("Cause").fill("Member 7 is missing.")
+    page.get_by_label("Fix", exact=True).fill("Imported.")
+    page.get_by_role("button", name="Sign as operator").click()
+    page.get_by_role("button", name="Redrive 1 letter").click()
+    expect(page.get_by_role("heading", name="Redrive", exact=False).first).to_be_visible()
+    assert cluster_of(letter).redrives.get().created_name == "operator"
+
+
+def test_the_sidebar_opens_on_a_phone_and_the_theme_changes_there(
+    browser: Any, live_server: Any, signed_in: Any, queue: Any
+) -> None:
+    context = context_of(browser, signed_in("viewer"), live_server, viewport={"width": 390, "height": 800})
+    page = context.new_page()
+    page.goto("/letters/")
+    expect(page.get_by_role("navigation", name="Main")).to_be_hidden()
+    page.get_by_role("button", name="Menu").click()
+    expect(page.get_by_role("navigation", name="Main")).to_be_visible()
+    page.get_by_text("viewer", exact=True).click()
+    page.get_by_role("button", name="Dark").click()
+    expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+    assert page.url.endswith("/letters/")
