@@ -151,7 +151,7 @@ else:
     EMAIL_FILE_PATH = HOME / "mail"
 
 LANGUAGE_CODE = "en"
-LANGUAGES = [("en", "English"), ("tr", "Türkçe")]
+LANGUAGES = [("en", "English")]  # a language joins with its complete catalogue in locale/
 LOCALE_PATHS = [BASE_DIR / "locale"]
 TIME_ZONE = "UTC"
 USE_TZ = True

@@ -35,7 +35,7 @@ def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> Iterator[N
     current_app.conf.broker_transport_options = options
     yield
     # Nor may the broker's connections.
-    current_app.pool.force_close_all()
+    current_app.pool.force_close_all()  # type: ignore[attr-defined]
 
 
 @pytest.fixture

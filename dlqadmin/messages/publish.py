@@ -60,6 +60,10 @@ class Outgoing:
             raise ValueError("A message needs a type: it names the handler.")
         if self.message_id is not None and not 0 < len(self.message_id) <= 255:
             raise ValueError("message_id must have 1 to 255 characters.")
+        if self.message_id and storable(self.message_id) != self.message_id:
+            raise ValueError(
+                "message_id must not hold NUL or half of a surrogate pair: PostgreSQL cannot keep it."
+            )
         if self.delay < 0:
             raise ValueError("delay must be 0 or more seconds.")
 

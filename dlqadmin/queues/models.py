@@ -38,7 +38,10 @@ class SourceQueue(models.Model):
     name = models.CharField(
         max_length=100,
         unique=True,
-        validators=[RegexValidator(r"^[\w.:/-]+\Z", _("Use letters, digits and . : / - _ only."))],
+        # "." and ".." mean folders in an address.
+        validators=[
+            RegexValidator(r"^(?!\.{1,2}\Z)[\w.:/-]+\Z", _("Use letters, digits and . : / - _ only."))
+        ],
     )
     kind = models.CharField(max_length=10, choices=Kind, default=Kind.NATIVE)
     owner = models.ForeignKey(Owner, null=True, blank=True, on_delete=models.SET_NULL, related_name="queues")

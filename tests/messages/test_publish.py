@@ -112,6 +112,8 @@ def test_a_broker_that_is_away_does_not_disturb_the_publisher(
         ({"type": ""}, "type"),
         ({"message_id": "x" * 256}, "255"),
         ({"message_id": ""}, "255"),
+        ({"message_id": "a\0b"}, "message_id"),
+        ({"message_id": "\ud800"}, "message_id"),
         ({"delay": -1}, "delay"),
     ],
 )

@@ -1,5 +1,6 @@
 """`manage.py prepare`: bring a database to where the services can start. Safe to run again."""
 
+from pathlib import Path
 from typing import Any
 
 from django.conf import settings
@@ -23,6 +24,8 @@ class Command(BaseCommand):
         if settings.CELERY_BROKER_URL.startswith("pgmq://"):
             with transaction.atomic():
                 pgmq.install(connection)
+        if folder := getattr(settings, "EMAIL_FILE_PATH", None):
+            Path(folder).mkdir(mode=0o700, exist_ok=True)  # mails name people
         call_command("collectstatic", verbosity=0, interactive=False)
         if admin := ensure_admin(settings.HOME):
             self.stdout.write(f"Sign in as {admin.name} with the password {admin.password}")
