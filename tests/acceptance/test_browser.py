@@ -1,39 +1,18 @@
 """The first walk of a new user, in a real browser, through everything that `make run` starts."""
 
-import os
 import re
-import shutil
 import socket
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Page, expect
 
-from dlqadmin import embedded
 from tests import server
 from tests.acceptance.processes import running, wait_for
+from tests.browsing import complaints_of, headless_chromium, needs_chromium
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-FLAGS = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
-
-pytestmark = [
-    pytest.mark.acceptance,
-    pytest.mark.browser,
-    pytest.mark.skipif(
-        CHROMIUM is None and not os.environ.get("CI"),
-        reason="there is no chromium (Debian: apt install chromium)",
-    ),
-]
+pytestmark = [pytest.mark.acceptance, pytest.mark.browser, needs_chromium]
 
 
 @pytest.fixture
@@ -64,17 +43,7 @@ def address(tmp_path: Path) -> Iterator[str]:
             assert process.wait(timeout=45) == 0, log.read_text()
             assert not (home / "postgres" / "postmaster.pid").exists()
         finally:
-            if embedded.address(home)["host"].startswith(str(tmp_path)) or home.exists():
-                server.remove_home(home)
-
-
-@pytest.fixture
-def browser() -> Iterator[Browser]:
-    """Headless chromium."""
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield chromium
-        chromium.close()
+            server.remove_home(home)
 
 
 def sign_in(page: Page, address: str, home: Path) -> None:
@@ -85,52 +54,45 @@ def sign_in(page: Page, address: str, home: Path) -> None:
     page.get_by_role("button", name="Sign in").click()
 
 
-@pytest.mark.parametrize("javascript", [True, False], ids=["with JavaScript", "without JavaScript"])
-def test_from_two_dead_notices_to_twenty_processed(address, browser, tmp_path, javascript) -> None:
-    page = browser.new_context(
-        java_script_enabled=javascript, viewport={"width": 1440, "height": 900}
-    ).new_page()
-    complaints: list[str] = []
-    page.on(
-        "console",
-        lambda message: complaints.append(message.text) if message.type in ("error", "warning") else None,
-    )
-    page.on("pageerror", lambda error: complaints.append(str(error)))
+def test_from_two_dead_notices_to_twenty_processed(address: str, tmp_path: Path) -> None:
+    with headless_chromium() as browser:
+        page = browser.new_page(viewport={"width": 1440, "height": 900})
+        complaints = complaints_of(page)
 
-    sign_in(page, address, tmp_path / "home")
-    expect(page.get_by_role("heading", level=1)).to_contain_text(re.compile("queue|dead letters"))
+        sign_in(page, address, tmp_path / "home")
+        expect(page.get_by_role("heading", level=1)).to_contain_text(re.compile("queue|dead letters"))
 
-    queue_page = f"{address}queues/late-notices/"
-    page.goto(queue_page)
-    wait_for(
-        lambda: _shows(page, queue_page, "dead", 2) and _shows(page, queue_page, "processed", 18),
-        "2 dead letters",
-    )
-    page.get_by_role("link", name=re.compile(r"member not found \(loan int\)")).first.click()
+        queue_page = f"{address}queues/late-notices/"
+        page.goto(queue_page)
+        wait_for(
+            lambda: _shows(page, queue_page, "dead", 2) and _shows(page, queue_page, "processed", 18),
+            "2 dead letters",
+        )
+        page.get_by_role("link", name=re.compile(r"member not found \(loan int\)")).first.click()
 
-    redrive = page.get_by_role("button", name="Redrive 2 letters")
-    expect(redrive).to_be_disabled()
-    expect(page.get_by_text("Nobody has diagnosed it").first).to_be_visible()
-    cluster_page = page.url
+        redrive = page.get_by_role("button", name="Redrive 2 letters")
+        expect(redrive).to_be_disabled()
+        expect(page.get_by_text("Nobody has diagnosed it").first).to_be_visible()
+        cluster_page = page.url
 
-    page.get_by_role("link", name="Demo library").first.click()
-    page.get_by_role("button", name="Add members 7, 13").click()
-    expect(page.get_by_role("heading", level=1)).to_contain_text("The library lacks 0 members")
+        page.get_by_role("link", name="Demo library").first.click()
+        page.get_by_role("button", name="Add members 7, 13").click()
+        expect(page.get_by_role("heading", level=1)).to_contain_text("The library has every member")
 
-    page.goto(cluster_page)
-    page.get_by_label("Cause").fill("Members 7 and 13 were missing.")
-    page.get_by_label("Fix", exact=True).fill("They were added.")
-    page.get_by_role("button", name=re.compile("^Sign as")).click()
-    expect(redrive).to_be_enabled()
-    redrive.click()
+        page.goto(cluster_page)
+        page.get_by_label("Cause").fill("Members 7 and 13 were missing.")
+        page.get_by_label("Fix", exact=True).fill("They were added.")
+        page.get_by_role("button", name=re.compile("^Sign as")).click()
+        expect(redrive).to_be_enabled()
+        redrive.click()
 
-    expect(page.get_by_role("heading", level=1)).to_contain_text("Redrive")
-    page.goto(queue_page)
-    wait_for(
-        lambda: _shows(page, queue_page, "processed", 20) and _shows(page, queue_page, "dead", 0),
-        "20 processed, 0 dead",
-    )
-    assert complaints == []
+        expect(page.get_by_role("heading", level=1)).to_contain_text("Redrive")
+        page.goto(queue_page)
+        wait_for(
+            lambda: _shows(page, queue_page, "processed", 20) and _shows(page, queue_page, "dead", 0),
+            "20 processed, 0 dead",
+        )
+        assert complaints == []
 
 
 def _shows(page: Page, url: str, account: str, number: int) -> bool:

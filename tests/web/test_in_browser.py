@@ -1,45 +1,31 @@
 """The pages in a real browser: nothing breaks the content security policy, and live regions live."""
 
-import shutil
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.test import Client
 from django.urls import reverse
-from playwright.sync_api import BrowserContext, Page, expect, sync_playwright
+from playwright.sync_api import BrowserContext, expect
 
 from dlqadmin.alerts.evaluate import evaluate
 from dlqadmin.consumers.consume import consume_once
 from dlqadmin.consumers.registry import declared
 from dlqadmin.redrive.run import collect_outcomes
+from tests.browsing import complaints_of, headless_chromium, needs_chromium
 from tests.web.making import begin_redrive, cluster_of
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-# No sandbox: the suite may run as root in a container.
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-]
-
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(CHROMIUM is None, reason="needs chromium"),
-    pytest.mark.django_db(transaction=True),
-]
+pytestmark = [pytest.mark.browser, needs_chromium, pytest.mark.django_db(transaction=True)]
 
 
 @pytest.fixture
 def browser(monkeypatch: Any) -> Iterator[Any]:
-    """A chromium. Playwright runs an event loop in this thread, in which Django then refuses to query."""
+    """A chromium. Playwright runs an event loop in this thread, for which Django has a connection of its own."""
     monkeypatch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "1")
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+    with headless_chromium() as chromium:
         yield chromium
-        chromium.close()
+        connection.close()
 
 
 def context_of(browser: Any, client: Client, live_server: Any, **options: Any) -> BrowserContext:
@@ -49,17 +35,6 @@ def context_of(browser: Any, client: Client, live_server: Any, **options: Any) -
         [{"name": "sessionid", "value": client.cookies["sessionid"].value, "url": live_server.url}]
     )
     return context
-
-
-def complaints_of(page: Page) -> list[str]:
-    """What the browser complains about from now on: errors of scripts, breaches of the policy, missing files."""
-    found: list[str] = []
-    page.on(
-        "console",
-        lambda message: found.append(message.text) if message.type in ("error", "warning") else None,
-    )
-    page.on("pageerror", lambda error: found.append(str(error)))
-    return found
 
 
 def test_no_page_makes_the_browser_complain(browser: Any, live_server: Any, signed_in: Any, die: Any) -> None:
@@ -104,10 +79,7 @@ def test_a_redrive_is_followed_to_its_end_and_then_left_alone(
     collect_outcomes(begun)
     expect(page.get_by_role("heading", name="1 of 1 have an outcome")).to_be_visible()
     expect(page.locator("#to-cluster")).to_be_focused()
-    polls: list[str] = []
-    page.on("request", lambda request: polls.append(request.url))
-    page.wait_for_timeout(2_500)
-    assert not polls
+    expect(page.locator("[hx-get]")).to_have_count(0)
 
 
 def test_figures_that_are_old_say_so(browser: Any, live_server: Any, signed_in: Any, die: Any) -> None:
