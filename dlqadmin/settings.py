@@ -130,6 +130,7 @@ CELERY_BEAT_SCHEDULE = {
 CELERY_BEAT_SCHEDULE_FILENAME = str(HOME / "beat-schedule")
 
 # dlqadmin itself.
+DLQADMIN_CELERY = "dlqadmin.celery"
 DLQADMIN_DEMO = env.bool("DLQADMIN_DEMO", default=False)
 DLQADMIN_HANDLERS = env.list("DLQADMIN_HANDLERS", default=[])
 DLQADMIN_ENVIRONMENT = env.str("DLQADMIN_ENVIRONMENT", default="demo" if DLQADMIN_DEMO else "")
