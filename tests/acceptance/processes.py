@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -51,6 +52,36 @@ def running(
         yield process
     finally:
         kill_all(process)
+
+
+@contextmanager
+def running_dlqadmin(home: Path) -> Iterator[str]:
+    """`manage.py run` with the demo in this home, on a free port: its address. At the end it is stopped as by Ctrl-C,
+    and must have ended cleanly, with PostgreSQL."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    log = home.with_suffix(".log")
+    log.unlink(missing_ok=True)
+    url = f"http://127.0.0.1:{port}/"
+    with running(["manage.py", "run"], home_environment(home) | {"PORT": str(port)}, log) as process:
+        wait_for(lambda: f"ready: {url}" in log.read_text() or process.poll() is not None, "the address")
+        assert process.poll() is None, log.read_text()
+        yield url
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=45) == 0, log.read_text()
+        assert not (home / "postgres" / "postmaster.pid").exists()
+
+
+def home_environment(home: Path) -> dict[str, str]:
+    """The environment of a process that uses the embedded server of this home; the demo publishes nothing new."""
+    return {
+        "DLQADMIN_HOME": str(home),
+        "DLQADMIN_DEMO": "1",
+        "DLQADMIN_DEMO_EVERY": "3600",
+        "DATABASE_URL": "",
+        "CELERY_BROKER_URL": "",
+    }
 
 
 def kill_all(process: subprocess.Popen[bytes]) -> None:

@@ -1,7 +1,6 @@
 """The first walk of a new user, in a real browser, through everything that `make run` starts."""
 
 import re
-import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,7 +8,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests import server
-from tests.acceptance.processes import running, wait_for
+from tests.acceptance.processes import running_dlqadmin, wait_for
 from tests.browsing import complaints_of, headless_chromium, needs_chromium
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.browser, needs_chromium]
@@ -17,33 +16,13 @@ pytestmark = [pytest.mark.acceptance, pytest.mark.browser, needs_chromium]
 
 @pytest.fixture
 def address(tmp_path: Path) -> Iterator[str]:
-    """`manage.py run` in a home of its own, with the demo, on a free port; stopped as Ctrl-C would."""
+    """The address of a dlqadmin that runs with the demo in a home of its own."""
     home = tmp_path / "home"
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    environment = {
-        "DLQADMIN_HOME": str(home),
-        "DLQADMIN_DEMO": "1",
-        "DLQADMIN_DEMO_EVERY": "3600",
-        "PORT": str(port),
-        "DATABASE_URL": "",
-        "CELERY_BROKER_URL": "",
-    }
-    log = tmp_path / "run.log"
-    url = f"http://127.0.0.1:{port}/"
-    with running(["manage.py", "run"], environment, log) as process:
-        try:
-            wait_for(
-                lambda: f"ready: {url}" in log.read_text() or process.poll() is not None, "the address", 60
-            )
-            assert process.poll() is None, log.read_text()
+    try:
+        with running_dlqadmin(home) as url:
             yield url
-            process.terminate()
-            assert process.wait(timeout=45) == 0, log.read_text()
-            assert not (home / "postgres" / "postmaster.pid").exists()
-        finally:
-            server.remove_home(home)
+    finally:
+        server.remove_home(home)
 
 
 def sign_in(page: Page, address: str, home: Path) -> None:
