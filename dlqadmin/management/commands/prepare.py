@@ -32,3 +32,4 @@ class Command(BaseCommand):
             self.stdout.write(f"It is shown this once and kept in {admin.kept_in}")
         if settings.DLQADMIN_DEMO and library.load():
             self.stdout.write("The demo library is loaded.")
+        self.stdout.flush()  # the services write next
