@@ -38,9 +38,18 @@ def depth(snapshot: QueueSnapshot) -> Finding | None:
     )
     sentence = letters % {"count": snapshot.depth, "queue": snapshot.name}
     if snapshot.top_cause:
-        share = {"number": snapshot.top_cause_letters, "cause": snapshot.top_cause}
-        sentence += _(", %(number)d of them: %(cause)s") % share
+        sentence += _share(snapshot)
     return Finding("depth", sentence, snapshot.depth, step, critical=0 < len(snapshot.levels) == step)
+
+
+def _share(snapshot: QueueSnapshot) -> str:
+    """How much of it is the top cause, and which that is."""
+    values = {"number": snapshot.top_cause_letters, "cause": snapshot.top_cause}
+    if snapshot.depth == 1:
+        return _(": %(cause)s") % values
+    if snapshot.depth == snapshot.top_cause_letters:
+        return _(", all of one cause: %(cause)s") % values
+    return _(", %(number)d of them of one cause: %(cause)s") % values
 
 
 RULES = (depth,)

@@ -17,7 +17,7 @@ _CODE_WORD = r"(?:http|status|code|errno|error|sqlstate|exit|signal|ora|winerror
 # In this order, the first that matches at a place wins.
 _VALUE = re.compile(
     rf"""
-      (?P<keep>\b{_CODE_WORD}[ :=\-/#]{{1,3}}\d[0-9A-Z]{{0,4}}\b)
+      (?P<keep>\b{_CODE_WORD}[ :=\-/#(]{{1,3}}\d[0-9A-Z]{{0,4}}\b)
     | (?P<uuid>\b[0-9a-f]{{8}}-[0-9a-f]{{4}}-[0-9a-f]{{4}}-[0-9a-f]{{4}}-[0-9a-f]{{12}}\b)
     | (?P<time>\b\d{{4}}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d{{1,9}})?)?(?:Z|[+-]\d\d:?\d\d)?)?)
     | (?P<url>\b[a-z][a-z0-9+.]{{1,15}}://[^\s"'<>]+)

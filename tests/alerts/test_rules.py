@@ -24,7 +24,15 @@ def test_levels_are_steps_and_the_last_is_critical(letters, step, critical) -> N
     assert (found.step, found.critical) == (step, critical)
 
 
-def test_the_sentence_names_the_top_cause() -> None:
-    found = depth(QueueSnapshot("q", 3, top_cause="member not found (loan <int>)", top_cause_letters=2))
+@pytest.mark.parametrize(
+    ("letters", "top", "sentence"),
+    [
+        (1, 1, "1 dead letter in q: boom"),
+        (3, 3, "3 dead letters in q, all of one cause: boom"),
+        (3, 2, "3 dead letters in q, 2 of them of one cause: boom"),
+    ],
+)
+def test_the_sentence_names_the_top_cause(letters, top, sentence) -> None:
+    found = depth(QueueSnapshot("q", letters, top_cause="boom", top_cause_letters=top))
     assert found
-    assert found.sentence == "3 dead letters in q, 2 of them: member not found (loan <int>)"
+    assert found.sentence == sentence

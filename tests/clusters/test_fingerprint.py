@@ -41,6 +41,7 @@ def test_values_are_noise(one, other) -> None:
         ('relation "api_usage_rollup" does not exist', 'relation "members" does not exist'),
         ("KeyError: 'email'", "KeyError: 'phone'"),
         ("exit status 1", "exit status 137"),
+        ("the handler called sys.exit(1)", "the handler called sys.exit(2)"),
         ("[Errno 111] refused", "[Errno 104] reset"),
         ("SQLSTATE 23505", "SQLSTATE 40001"),
     ],
