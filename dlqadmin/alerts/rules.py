@@ -49,6 +49,8 @@ def _share(snapshot: QueueSnapshot) -> str:
         return _(": %(cause)s") % values
     if snapshot.depth == snapshot.top_cause_letters:
         return _(", all of one cause: %(cause)s") % values
+    if snapshot.top_cause_letters == 1:
+        return _(", each of another cause, such as: %(cause)s") % values
     return _(", %(number)d of them of one cause: %(cause)s") % values
 
 

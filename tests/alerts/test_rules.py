@@ -30,6 +30,7 @@ def test_levels_are_steps_and_the_last_is_critical(letters, step, critical) -> N
         (1, 1, "1 dead letter in q: boom"),
         (3, 3, "3 dead letters in q, all of one cause: boom"),
         (3, 2, "3 dead letters in q, 2 of them of one cause: boom"),
+        (3, 1, "3 dead letters in q, each of another cause, such as: boom"),
     ],
 )
 def test_the_sentence_names_the_top_cause(letters, top, sentence) -> None:
