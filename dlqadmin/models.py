@@ -4,7 +4,7 @@ from dlqadmin.alerts.models import Alert, Notification
 from dlqadmin.clusters.models import ErrorCluster
 from dlqadmin.deadletters.models import DeadLetter
 from dlqadmin.demo.models import Member, Notice
-from dlqadmin.leases.models import Epoch, Heartbeat, Lease, Trigger
+from dlqadmin.leases.models import Epoch, FencedWrite, Heartbeat, Lease, TakeOver, Trigger
 from dlqadmin.messages.models import Attempt, Claim, Discard, KeyVersion, Message, ProcessedId, QueueKey
 from dlqadmin.people.models import AuditEntry, Membership, Owner
 from dlqadmin.queues.models import Account, AccountDelta, ConsumerSlot, SourceQueue
@@ -23,6 +23,7 @@ __all__ = [
     "Discard",
     "Epoch",
     "ErrorCluster",
+    "FencedWrite",
     "Heartbeat",
     "KeyVersion",
     "Lease",
@@ -37,5 +38,6 @@ __all__ = [
     "Redrive",
     "RedriveItem",
     "SourceQueue",
+    "TakeOver",
     "Trigger",
 ]

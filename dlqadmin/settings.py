@@ -120,14 +120,7 @@ CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_ENABLE_REMOTE_CONTROL = False
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
-# Every periodic task expires before its next beat: a worker that was away for a while does not find a heap of them.
-CELERY_BEAT_SCHEDULE = {
-    "sweep": {"task": "dlqadmin.consumers.sweep", "schedule": 2.0, "options": {"expires": 10}},
-    "redrives": {"task": "dlqadmin.redrive.sweep", "schedule": 2.0, "options": {"expires": 10}},
-    "alerts": {"task": "dlqadmin.alerts.sweep", "schedule": 2.0, "options": {"expires": 10}},
-    "books": {"task": "dlqadmin.queues.fold_books", "schedule": 10.0, "options": {"expires": 30}},
-}
-CELERY_BEAT_SCHEDULE_FILENAME = str(HOME / "beat-schedule")
+CELERY_BEAT_SCHEDULER = "dlqadmin.leases.scheduler:LeaseScheduler"
 
 # dlqadmin itself.
 DLQADMIN_CELERY = "dlqadmin.celery"
@@ -136,11 +129,9 @@ DLQADMIN_HANDLERS = env.list("DLQADMIN_HANDLERS", default=[])
 DLQADMIN_ENVIRONMENT = env.str("DLQADMIN_ENVIRONMENT", default="demo" if DLQADMIN_DEMO else "")
 if DLQADMIN_DEMO:
     DLQADMIN_HANDLERS += ["dlqadmin.demo.handlers"]
-    CELERY_BEAT_SCHEDULE["demo"] = {
-        "task": "dlqadmin.demo.trickle",
-        "schedule": env.float("DLQADMIN_DEMO_EVERY", default=6.0),
-        "options": {"expires": 5},
-    }
+DLQADMIN_DEMO_EVERY = env.float(
+    "DLQADMIN_DEMO_EVERY", default=6.0
+)  # seconds between new messages of the demo
 DLQADMIN_URL = env.str("DLQADMIN_URL", default=f"http://127.0.0.1:{env.str('PORT', default='8000')}")
 
 # Mail: EMAIL_URL (smtp://user:password@host:587), else files in .dlqadmin/mail that can be read.

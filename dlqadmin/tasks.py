@@ -1,9 +1,10 @@
-"""Index of all Celery tasks, so that a worker finds them in their packages."""
+"""Index of all Celery tasks and singleton jobs, so that a worker and beat find them in their packages."""
 
-from dlqadmin.alerts.tasks import sweep as sweep_alerts
-from dlqadmin.consumers.tasks import consume, sweep
-from dlqadmin.demo.tasks import trickle
-from dlqadmin.queues.tasks import fold_books
-from dlqadmin.redrive.tasks import sweep as sweep_redrives
+from dlqadmin.alerts import tasks as alerts
+from dlqadmin.consumers import tasks as consumers
+from dlqadmin.demo import tasks as demo
+from dlqadmin.leases import tasks as leases
+from dlqadmin.queues import tasks as queues
+from dlqadmin.redrive import tasks as redrive
 
-__all__ = ["consume", "fold_books", "sweep", "sweep_alerts", "sweep_redrives", "trickle"]
+__all__ = ["alerts", "consumers", "demo", "leases", "queues", "redrive"]

@@ -9,6 +9,7 @@ from dlqadmin.alerts.models import Alert, Notification
 from dlqadmin.alerts.notify import enqueue
 from dlqadmin.alerts.rules import Finding, QueueSnapshot, findings
 from dlqadmin.clock import ClockTimestamp
+from dlqadmin.leases.run import guarded
 from dlqadmin.people.audit import record
 from dlqadmin.queues.models import SourceQueue
 
@@ -56,7 +57,7 @@ def _snapshot(queue: SourceQueue, depth: int, top: int, template: str) -> QueueS
     return QueueSnapshot(queue.name, depth, tuple(queue.alert_levels), template, top)
 
 
-@transaction.atomic
+@guarded()
 def _raise(queue: SourceQueue, finding: Finding, known: Alert | None) -> None:
     """Open the alert, or bring it up to date; notify when it opens and when it escalates."""
     severity = Alert.Severity.CRITICAL if finding.critical else Alert.Severity.WARNING
@@ -81,6 +82,7 @@ def _raise(queue: SourceQueue, finding: Finding, known: Alert | None) -> None:
         enqueue(known, Notification.Occasion.ESCALATED)
 
 
+@guarded()
 def _calm(alert: Alert) -> None:
     """Nothing is wrong any more: note since when, and close after CALM."""
     live = Alert.objects.filter(pk=alert.pk, closed_at=None)

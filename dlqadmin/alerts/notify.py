@@ -5,11 +5,12 @@ import logging
 from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.core.mail import EmailMessage
-from django.db import connection, transaction
+from django.db import connection
 from django.urls import reverse
 
 from dlqadmin.alerts.models import Alert, Notification
 from dlqadmin.clock import ClockTimestamp
+from dlqadmin.leases.run import guarded
 
 logger = logging.getLogger(__name__)
 
@@ -57,13 +58,20 @@ def deliver_due(most: int = 100) -> int:
     """Send at most `most` notifications that are due; how many went out."""
     sent = 0
     for _ in range(most):
-        with connection.cursor() as cursor:
-            cursor.execute(_TAKE)
-            row = cursor.fetchone()
-        if row is None:
+        notification = _take()
+        if notification is None:
             break
-        sent += _send(Notification.objects.select_related("alert__queue").get(pk=row[0]))
+        sent += _send(notification)
     return sent
+
+
+@guarded()
+def _take() -> Notification | None:
+    """The next notification that is due, taken for a minute."""
+    with connection.cursor() as cursor:
+        cursor.execute(_TAKE)
+        row = cursor.fetchone()
+    return Notification.objects.get(pk=row[0]) if row else None
 
 
 def _send(notification: Notification) -> bool:
@@ -78,13 +86,18 @@ def _send(notification: Notification) -> bool:
     except Exception as error:  # noqa: BLE001 - backends raise what they like; the row remembers it
         _failed(notification, error)
         return False
-    with transaction.atomic():
-        Notification.objects.filter(pk=notification.pk).update(
-            state=Notification.State.SENT, sent_at=ClockTimestamp(), last_error=""
-        )
+    _sent(notification)
     return True
 
 
+@guarded()
+def _sent(notification: Notification) -> None:
+    Notification.objects.filter(pk=notification.pk).update(
+        state=Notification.State.SENT, sent_at=ClockTimestamp(), last_error=""
+    )
+
+
+@guarded()
 def _failed(notification: Notification, error: Exception) -> None:
     """The class of the error only: mail servers put addresses and secrets into their texts."""
     logger.warning("Notification %s was not sent: %s", notification.uid, type(error).__name__)

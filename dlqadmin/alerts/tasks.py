@@ -1,12 +1,11 @@
-"""Celery task of the alerts."""
-
-from celery import shared_task
+"""The singleton job of the alerts."""
 
 from dlqadmin.alerts.evaluate import evaluate
 from dlqadmin.alerts.notify import deliver_due
+from dlqadmin.leases.jobs import job
 
 
-@shared_task(name="dlqadmin.alerts.sweep")
+@job("alerts.sweep", every=2)
 def sweep() -> None:
     """Evaluate the rules, then send what is due."""
     evaluate()

@@ -5,8 +5,6 @@
 3. Both commit before the handler starts: whatever happens to this worker, the attempt is known.
 """
 
-import os
-import socket
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -15,6 +13,7 @@ from uuid import UUID
 from django.db import connection
 
 from dlqadmin.consumers.errors import ClaimLost
+from dlqadmin.leases.node import node_name
 from dlqadmin.queues.models import SourceQueue
 
 # Seconds that a claim outlives the time-out of its handler: room to settle.
@@ -64,11 +63,6 @@ class ClaimedMessage:
     letter_id: int | None
 
 
-def worker_name() -> str:
-    """This process, for people: host and process id."""
-    return f"{socket.gethostname()}:{os.getpid()}"
-
-
 def claim_one(
     queue: SourceQueue, *, due_before: datetime | None = None, timeout: float
 ) -> ClaimedMessage | None:
@@ -79,7 +73,7 @@ def claim_one(
     values: dict[str, Any] = {
         "queue": queue.pk,
         "due_before": due_before,
-        "worker": worker_name(),
+        "worker": node_name(),
         "lease": timeout + GRACE,
     }
     with connection.cursor() as cursor:

@@ -8,13 +8,14 @@ from typing import Any
 
 from django.db import connection
 
-from dlqadmin.consumers.claim import ClaimedMessage, hold, worker_name
+from dlqadmin.consumers.claim import ClaimedMessage, hold
 from dlqadmin.consumers.decide import Die, RetryPolicy, decide
 from dlqadmin.consumers.errors import ClaimLost
 from dlqadmin.consumers.run import Failure
 from dlqadmin.deadletters.capture import dead_letter
 from dlqadmin.deadletters.models import DeadLetter
 from dlqadmin.deadletters.outcomes import mark_succeeded
+from dlqadmin.leases.node import node_name
 from dlqadmin.messages.failure import ErrorRecord
 from dlqadmin.messages.models import Attempt
 from dlqadmin.queues import books
@@ -95,7 +96,7 @@ def _die(message: ClaimedMessage, queue: SourceQueue, reason: DeadLetter.Reason,
         error=failure.error,
         attempts=message.attempts if failure.started else message.attempts - 1,
         lost=message.lost,
-        worker=worker_name(),
+        worker=node_name(),
     )
 
 
@@ -126,7 +127,7 @@ def record_attempt(
         message.type,
         message.last_attempt_at,
         retry_in,
-        worker or worker_name(),
+        worker or node_name(),
         error.error_class,
         error.text,
         error.raw,

@@ -1,22 +1,27 @@
 """What wake-ups and workers leave behind: queues with due work that nobody was told of, and claims of lost workers."""
 
-from django.db import connection, transaction
+from django.db import connection
 
 from dlqadmin.consumers.claim import ClaimedMessage
 from dlqadmin.consumers.settle import record_attempt
 from dlqadmin.deadletters.capture import dead_letter
 from dlqadmin.deadletters.models import DeadLetter
+from dlqadmin.leases.run import guarded
 from dlqadmin.messages.failure import ErrorRecord
 from dlqadmin.messages.models import Attempt
 from dlqadmin.messages.wakeups import send_wakeup
 
-# A loose question for each queue, so the number of waiting messages does not matter.
+# A loose question for each queue, so the number of waiting messages does not matter. A queue whose wake-up is still on
+# its way gets no second one: consumers that are away would find a heap of them. (No expiry time in the wake-up itself:
+# it would be judged by the clock of another machine.)
 _QUEUES_WITH_WORK = """
-SELECT queue.id, queue.celery_queue FROM dlqadmin_sourcequeue AS queue
-WHERE queue.kind = 'native' AND NOT queue.paused AND queue.archived_at IS NULL AND EXISTS (
-    SELECT FROM dlqadmin_message AS message
-    WHERE message.queue_id = queue.id AND message.claim_id IS NULL AND message.available_at <= clock_timestamp()
-)
+UPDATE dlqadmin_sourcequeue AS queue SET wake_pending_until = clock_timestamp() + interval '10 seconds'
+WHERE queue.kind = 'native' AND NOT queue.paused AND queue.archived_at IS NULL
+    AND coalesce(queue.wake_pending_until <= clock_timestamp(), true) AND EXISTS (
+        SELECT FROM dlqadmin_message AS message WHERE message.queue_id = queue.id AND message.claim_id IS NULL
+        AND message.available_at <= clock_timestamp()
+    )
+RETURNING queue.id, queue.celery_queue
 """
 
 _EXPIRED = """
@@ -34,8 +39,8 @@ RETURNING queue.id, queue.max_lost, message.id, message.claim_id, message_id, ke
 
 
 def wake_queues_with_work() -> int:
-    """Send a wake-up to every queue that has due messages; the number sent."""
-    with connection.cursor() as cursor:
+    """Send a wake-up to every queue that has due messages and none on its way; the number sent."""
+    with guarded(), connection.cursor() as cursor:
         cursor.execute(_QUEUES_WITH_WORK)
         queues = cursor.fetchall()
     for queue_id, celery_queue in queues:
@@ -55,7 +60,7 @@ def expire_claims() -> int:
     return expired
 
 
-@transaction.atomic
+@guarded()
 def _expire_one() -> bool:
     with connection.cursor() as cursor:
         cursor.execute(_EXPIRED)

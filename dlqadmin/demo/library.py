@@ -6,6 +6,7 @@ from django.contrib.auth.models import AbstractBaseUser
 from django.db import connection, transaction
 
 from dlqadmin.demo.models import Member, Notice
+from dlqadmin.leases.run import guarded
 from dlqadmin.messages.publish import Outgoing, publish, publish_many
 from dlqadmin.people.audit import record
 from dlqadmin.people.models import Owner
@@ -68,6 +69,7 @@ def _publish_first() -> None:
     publish("loans", type="loan.returned", body=b'{"loanId": 42', content_type="application/json")
 
 
+@guarded()
 def trickle() -> None:
     """Publish a few messages, most of which succeed, so that pages move. No loan of a missing member is among them."""
     number = random.randrange(10_000, 99_999)

@@ -1,11 +1,9 @@
-"""Celery task of the demo."""
+"""The singleton job of the demo."""
 
-from celery import shared_task
+from django.conf import settings
 
 from dlqadmin.demo import library
+from dlqadmin.leases.jobs import job
 
-
-@shared_task(name="dlqadmin.demo.trickle")
-def trickle() -> None:
-    """Publish a few new messages, so that pages move."""
-    library.trickle()
+if settings.DLQADMIN_DEMO:
+    job("demo.trickle", every=settings.DLQADMIN_DEMO_EVERY)(library.trickle)

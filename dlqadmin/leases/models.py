@@ -52,13 +52,47 @@ class Trigger(models.Model):
     error_text = models.TextField(blank=True)
 
     class Meta:
-        constraints = [models.UniqueConstraint(fields=["job", "due_at"], name="trigger_once_per_moment")]
+        constraints = [
+            models.UniqueConstraint(fields=["job", "due_at"], name="trigger_once_per_moment"),
+            # A singleton job runs once at a time, whatever its triggers say.
+            models.UniqueConstraint(
+                fields=["job"], condition=models.Q(state="started"), name="one_run_per_job"
+            ),
+        ]
         indexes = [
             # serves: triggers that a take-over must issue again or watch.
             models.Index(
                 fields=["due_at"], condition=models.Q(state__in=["due", "started"]), name="trigger_pending"
             ),
         ]
+
+
+class TakeOver(models.Model):
+    """A change of the holder of a lease; written once, by the new holder."""
+
+    name = models.CharField(max_length=100)
+    token = models.BigIntegerField()
+    holder = models.CharField(max_length=255)
+    previous = models.CharField(max_length=255, blank=True)
+    released = models.BooleanField(help_text="the previous holder let go, instead of running out of time")
+    free_since = models.DateTimeField(null=True, help_text="when the lease became free; null: it is new")
+    at = models.DateTimeField(db_default=ClockTimestamp())
+
+    class Meta:
+        constraints = [
+            # "The token never repeats" is kept by the database.
+            models.UniqueConstraint(fields=["name", "token"], name="token_never_repeats")
+        ]
+
+
+class FencedWrite(models.Model):
+    """A late holder tried to write, and was kept from it."""
+
+    what = models.CharField(max_length=255)
+    token = models.BigIntegerField(help_text="the token that the late writer held")
+    current = models.BigIntegerField(null=True, help_text="the token that was valid")
+    node = models.CharField(max_length=255)
+    at = models.DateTimeField(db_default=ClockTimestamp())
 
 
 class Heartbeat(models.Model):

@@ -18,7 +18,7 @@ def wake(queue_id: int, celery_queue: str = "consumers") -> None:
 def send_wakeup(queue_id: int, celery_queue: str = "consumers") -> None:
     """Send the hint now. A broker that is away is logged, never raised: no message depends on it."""
     try:
-        current_app.send_task(CONSUME_TASK, args=[queue_id], queue=celery_queue, expires=60, retry=False)
+        current_app.send_task(CONSUME_TASK, args=[queue_id], queue=celery_queue, retry=False)
     except Exception:
         logger.warning(
             "The broker did not take a wake-up for queue %s; the sweep will.", queue_id, exc_info=True

@@ -5,8 +5,9 @@ Entries are appended by whoever changes a state, in the same transaction; nobody
 folded and what is not: `deadletters.ledger`.
 """
 
-from django.db import connection, transaction
+from django.db import connection
 
+from dlqadmin.leases.run import guarded
 from dlqadmin.queues.models import AccountKind
 
 # One statement sees one snapshot: exactly the deltas that are deleted are added.
@@ -38,7 +39,7 @@ def post(queue_id: int, kind: AccountKind, delta: int = 1) -> None:
 
 def fold(most: int = 10_000) -> int:
     """Fold at most `most` entries into the totals; the number folded. Safe to run beside writers and other folds."""
-    with transaction.atomic(), connection.cursor() as cursor:
+    with guarded(), connection.cursor() as cursor:
         cursor.execute(_FOLD, {"most": most})
         folded: int = cursor.fetchone()[0]
     return folded

@@ -1,11 +1,6 @@
-"""Celery tasks of the queues."""
+"""The singleton job of the queues."""
 
-from celery import shared_task
-
+from dlqadmin.leases.jobs import job
 from dlqadmin.queues import books
 
-
-@shared_task(name="dlqadmin.queues.fold_books")
-def fold_books() -> None:
-    """Fold the entries of the books into their totals."""
-    books.fold()
+job("queues.fold_books", every=10)(books.fold)

@@ -3,11 +3,12 @@ process can go on where another was killed."""
 
 from collections import Counter
 
-from django.db import connection, transaction
+from django.db import connection
 from django.db.models import Count
 from django.utils.translation import gettext_noop
 
 from dlqadmin.clock import ClockTimestamp
+from dlqadmin.leases.run import guarded
 from dlqadmin.messages.wakeups import wake
 from dlqadmin.redrive.diagnose import refute
 from dlqadmin.redrive.models import Redrive, RedriveItem
@@ -63,7 +64,7 @@ def send_pending(redrive: Redrive) -> int:
 
 
 def _send_batch(redrive: Redrive) -> int:
-    with transaction.atomic(), connection.cursor() as cursor:
+    with guarded(), connection.cursor() as cursor:
         cursor.execute(_SEND, {"redrive": redrive.pk, "most": BATCH})
         sent = cursor.rowcount
         if sent:
@@ -71,7 +72,7 @@ def _send_batch(redrive: Redrive) -> int:
     return sent
 
 
-@transaction.atomic
+@guarded()
 def collect_outcomes(redrive: Redrive) -> Counter[str]:
     """Bring the items up to date with their letters, finish the redrive when none is open; the counts by outcome.
 

@@ -3,10 +3,10 @@
 1. Lock the cluster's row: two people who start at once are told apart.
 2. Ask the gate.
 3. Write the redrive, its items, and the letters' new state: one transaction.
-4. Wake the sender on commit; the sweep finds the redrive if that is lost.
+
+The job `redrive.advance` finds the redrive and sends its letters.
 """
 
-from celery import current_app
 from django.contrib.auth.models import AbstractBaseUser
 from django.db import connection, transaction
 
@@ -17,8 +17,6 @@ from dlqadmin.redrive.diagnose import current_diagnosis
 from dlqadmin.redrive.facts import gate_facts
 from dlqadmin.redrive.gate import Condition, is_open, judge
 from dlqadmin.redrive.models import Redrive
-
-SWEEP_TASK = "dlqadmin.redrive.sweep"
 
 _FREEZE = """
 WITH chosen AS (
@@ -72,6 +70,5 @@ def start_redrive(*, cluster: ErrorCluster, by: AbstractBaseUser | None) -> Redr
         raise NothingToRedrive
     Redrive.objects.filter(pk=redrive.pk).update(cutoff_letter_id=newest)
     record(by=by, action="redrive.start", target=redrive, after={"cluster": locked.pk, "letters": letters})
-    transaction.on_commit(lambda: current_app.send_task(SWEEP_TASK, queue="system", expires=60), robust=True)
     redrive.refresh_from_db()
     return redrive

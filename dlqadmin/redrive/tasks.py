@@ -1,12 +1,6 @@
-"""Celery task of the redrives."""
+"""The singleton job of the redrives."""
 
-from celery import shared_task
-
+from dlqadmin.leases.jobs import job
 from dlqadmin.redrive.run import advance_redrives
-from dlqadmin.redrive.start import SWEEP_TASK
 
-
-@shared_task(name=SWEEP_TASK)
-def sweep() -> None:
-    """Take every running redrive as far as it goes now."""
-    advance_redrives()
+job("redrive.advance", every=2)(advance_redrives)

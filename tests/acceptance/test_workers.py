@@ -35,7 +35,7 @@ def worker(folder: Path, handlers: str = "") -> Iterator:
         "DLQADMIN_DEMO_EVERY": "3600",
     }
     arguments = ["-m", "celery", "-A", "dlqadmin", "worker", "-Q", "consumers,system", "-c", "2", "-B"]
-    with running([*arguments, "-s", str(folder / "beat")], environment, folder / "log") as process:
+    with running(arguments, environment, folder / "log") as process:
         yield process
 
 

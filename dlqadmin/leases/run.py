@@ -1,0 +1,87 @@
+"""Running a job: each of its transactions compares the run's token, so a run that was given up commits nothing more."""
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+from django.db import connection, transaction
+
+from dlqadmin.leases import triggers
+from dlqadmin.leases.jobs import Job, find_job
+from dlqadmin.leases.lease import IDLE_LIMIT, FencedOut, note_fenced
+from dlqadmin.leases.models import Trigger
+from dlqadmin.leases.triggers import Run
+
+logger = logging.getLogger(__name__)
+
+_current: ContextVar[Run | None] = ContextVar("run", default=None)
+
+_SHARE = """
+SELECT set_config('idle_in_transaction_session_timeout', %s, true), run_token FROM dlqadmin_trigger
+WHERE id = %s AND state = 'started' FOR SHARE
+"""
+
+
+@contextmanager
+def guarded() -> Iterator[None]:
+    """A transaction; inside a job's run one that only the present run can commit. Also a decorator, as `atomic` is.
+
+    Raises FencedOut if the run was given to another node. Outside a run it is `transaction.atomic()`.
+    """
+    run = _current.get()
+    with transaction.atomic():
+        if run is not None:
+            _compare(run)
+        yield
+
+
+def execute(trigger: int, name: str, node: str) -> bool:
+    """Run the job `name` for a trigger, if it is to be run; whether it ran to its end."""
+    job = find_job(name)
+    run = triggers.start(trigger, job, node) if job else None
+    if job is None or run is None:
+        return False
+    try:
+        with as_run(run):
+            job.function()
+    except FencedOut as late:
+        note_fenced(late, node)
+        logger.warning("Job %s: this run was given up, and another one goes on.", name)
+        return False
+    except Exception as error:
+        triggers.finish(run, type(error).__name__)
+        raise
+    return _finish(run, job, node)
+
+
+@contextmanager
+def as_run(run: Run) -> Iterator[None]:
+    """Everything inside belongs to this run."""
+    mark = _current.set(run)
+    try:
+        yield
+    finally:
+        _current.reset(mark)
+
+
+def current_run() -> Run | None:
+    """The run that this code belongs to."""
+    return _current.get()
+
+
+def _finish(run: Run, job: Job, node: str) -> bool:
+    if triggers.finish(run):
+        return True
+    current = Trigger.objects.filter(pk=run.trigger).values_list("run_token", flat=True).first()
+    note_fenced(FencedOut(f"end of {job.name}", run.token, current), node)
+    return False
+
+
+def _compare(run: Run) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(_SHARE, [IDLE_LIMIT, run.trigger])
+        row = cursor.fetchone()
+    current = row[1] if row else None
+    if current != run.token:
+        raise FencedOut(run.job, run.token, current)
