@@ -135,6 +135,7 @@ DLQADMIN_DEMO_EVERY = env.float(
 DLQADMIN_URL = env.str("DLQADMIN_URL", default=f"http://127.0.0.1:{env.str('PORT', default='8000')}")
 
 # Mail: EMAIL_URL (smtp://user:password@host:587), else files in .dlqadmin/mail that can be read.
+EMAIL_TIMEOUT = 10  # seconds
 DEFAULT_FROM_EMAIL = env.str("DEFAULT_FROM_EMAIL", default="dlqadmin@localhost")
 if env.str("EMAIL_URL", default=""):
     vars().update(env.email_url())

@@ -9,7 +9,7 @@ from dlqadmin.queues.models import Account, AccountDelta, SourceQueue
 from dlqadmin.reproduce.table import Table
 
 
-@pytest.mark.parametrize("name", ["thresholds", "redrive", "choice"])
+@pytest.mark.parametrize("name", ["thresholds", "redrive", "choice", "leader"])
 @pytest.mark.django_db(transaction=True)
 def test_the_tables_are_as_published_and_nothing_is_left_behind(name, capsys) -> None:
     call_command("reproduce", name)

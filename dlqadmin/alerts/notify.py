@@ -54,7 +54,7 @@ def recipients(alert: Alert) -> list[str]:
     return sorted(found.values_list("email", flat=True).distinct())
 
 
-def deliver_due(most: int = 100) -> int:
+def deliver_due(most: int = 10) -> int:
     """Send at most `most` notifications that are due; how many went out."""
     sent = 0
     for _ in range(most):

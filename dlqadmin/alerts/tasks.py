@@ -1,12 +1,9 @@
-"""The singleton job of the alerts."""
+"""The singleton jobs of the alerts."""
 
 from dlqadmin.alerts.evaluate import evaluate
 from dlqadmin.alerts.notify import deliver_due
 from dlqadmin.leases.jobs import job
 
-
-@job("alerts.sweep", every=2)
-def sweep() -> None:
-    """Evaluate the rules, then send what is due."""
-    evaluate()
-    deliver_due()
+job("alerts.evaluate", every=2, limit=15)(evaluate)
+# On its own, because a mail server may be slow: rules and sweeps do not wait for it.
+job("alerts.deliver", every=2, limit=120)(deliver_due)

@@ -24,7 +24,7 @@ def consume(queue_id: int) -> None:
         send_wakeup(queue_id, queue.celery_queue)
 
 
-@job("consumers.sweep", every=2)
+@job("consumers.sweep", every=2, limit=15)
 def sweep() -> None:
     """Free what lost workers held, and wake consumers for what is due."""
     expire_claims()

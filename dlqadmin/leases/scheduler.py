@@ -25,8 +25,8 @@ from dlqadmin.leases.node import node_name
 logger = logging.getLogger(__name__)
 
 LEASE = "beat"
-LEASE_SECONDS = 6.0
-RENEW = 2.0
+LEASE_SECONDS = 5.0
+RENEW = 1.5
 STANDBY = 0.6
 REISSUE = 5.0
 LONGEST_SLEEP = 0.6

@@ -1,6 +1,7 @@
 """Running redrives: send what is pending, read what became of what was sent, finish. Every step is rows, so any
 process can go on where another was killed."""
 
+import time
 from collections import Counter
 
 from django.db import connection
@@ -14,6 +15,7 @@ from dlqadmin.redrive.diagnose import refute
 from dlqadmin.redrive.models import Redrive, RedriveItem
 
 BATCH = 500
+TURN_SECONDS = 5.0
 
 # Send and mark are one statement: a message exists exactly if its item says so. The message keeps id, key, version,
 # lineage and position; its attempts start at 0. Items are taken in publish order, so a key keeps its order.
@@ -55,10 +57,13 @@ def advance_redrives() -> None:
         collect_outcomes(redrive)
 
 
-def send_pending(redrive: Redrive) -> int:
-    """Send every pending letter of a running redrive back to its queue, a batch per transaction; the number sent."""
-    total = 0
-    while sent := _send_batch(redrive):
+def send_pending(redrive: Redrive, seconds: float = TURN_SECONDS) -> int:
+    """Send pending letters of a running redrive back to their queue for about so long; the number sent.
+
+    A batch is a transaction. What is left is sent in the next turn.
+    """
+    total, end = 0, time.monotonic() + seconds
+    while time.monotonic() < end and (sent := _send_batch(redrive)):
         total += sent
     return total
 

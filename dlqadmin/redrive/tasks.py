@@ -3,4 +3,4 @@
 from dlqadmin.leases.jobs import job
 from dlqadmin.redrive.run import advance_redrives
 
-job("redrive.advance", every=2)(advance_redrives)
+job("redrive.advance", every=2, limit=30)(advance_redrives)

@@ -4,12 +4,13 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from dlqadmin.reproduce import deadletters
+from dlqadmin.reproduce import deadletters, leader
 
 REPRODUCTIONS = {
     "thresholds": deadletters.thresholds,
     "redrive": deadletters.redrive,
     "choice": deadletters.choice,
+    "leader": leader.leader,
 }
 
 
