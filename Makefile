@@ -12,7 +12,7 @@ help:
 	@echo "make stop     stop what runs in this folder"
 	@echo "make test     the whole test suite"
 	@echo "make lint     ruff, mypy, import-linter, djlint, migrations check (make format: tidy up)"
-	@echo "make faults   kill workers and the database while messages flow: nothing may be lost"
+	@echo "make faults   2 minutes of frozen and killed leaders, workers and database: nothing may be lost or doubled"
 	@echo "make clean    remove .venv and the tools' caches; the data in .dlqadmin stays"
 
 setup:
@@ -48,7 +48,7 @@ format: setup-dev
 	.venv/bin/ruff format .
 
 faults: setup-dev
-	$(VENV) -m pytest -m acceptance tests/acceptance $(ARGS)
+	$(VENV) -m pytest -s tests/faults $(ARGS)
 
 clean:
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -69,7 +69,7 @@ def _publish_first() -> None:
     publish("loans", type="loan.returned", body=b'{"loanId": 42', content_type="application/json")
 
 
-@guarded()
+@guarded(last=True)
 def trickle() -> None:
     """Publish a few messages, most of which succeed, so that pages move. No loan of a missing member is among them."""
     number = random.randrange(10_000, 99_999)

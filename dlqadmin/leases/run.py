@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-from django.db import connection, transaction
+from django.db import InterfaceError, InternalError, OperationalError, connection, transaction
 
 from dlqadmin.leases import triggers
 from dlqadmin.leases.jobs import Job, find_job
@@ -22,10 +22,16 @@ SELECT set_config('idle_in_transaction_session_timeout', %s, true), run_token FR
 WHERE id = %s AND state = 'started' FOR SHARE
 """
 
+# SQLSTATEs of a session that is over: the connection, the server's shutdown, IDLE_LIMIT.
+_SESSION_ENDED = ("08", "57P", "25P03")
+
 
 @contextmanager
-def guarded() -> Iterator[None]:
+def guarded(*, last: bool = False) -> Iterator[None]:
     """A transaction; inside a job's run one that only the present run can commit. Also a decorator, as `atomic` is.
+
+    `last`: it also ends the run. Without that, a worker that dies between the job's last commit and the run's end, or
+    a commit whose answer is lost, makes the job run again although its effect is there.
 
     Raises FencedOut if the run was given to another node. Outside a run it is `transaction.atomic()`.
     """
@@ -34,6 +40,8 @@ def guarded() -> Iterator[None]:
         if run is not None:
             _compare(run)
         yield
+        if run is not None and last:
+            triggers.finish(run)
 
 
 def execute(trigger: int, name: str, node: str) -> bool:
@@ -50,7 +58,8 @@ def execute(trigger: int, name: str, node: str) -> bool:
         logger.warning("Job %s: this run was given up, and another one goes on.", name)
         return False
     except Exception as error:
-        triggers.finish(run, type(error).__name__)
+        if not _lost_database(error):
+            triggers.finish(run, type(error).__name__)
         raise
     return _finish(run, job, node)
 
@@ -70,11 +79,21 @@ def current_run() -> Run | None:
     return _current.get()
 
 
+def _lost_database(error: Exception) -> bool:
+    """Whether the database ended the session: not the job failed but its run died, and it is started again."""
+    if not isinstance(error, (OperationalError, InterfaceError, InternalError)):
+        return False
+    state = getattr(error.__cause__, "sqlstate", None)
+    return state is None or state.startswith(_SESSION_ENDED)
+
+
 def _finish(run: Run, job: Job, node: str) -> bool:
     if triggers.finish(run):
         return True
-    current = Trigger.objects.filter(pk=run.trigger).values_list("run_token", flat=True).first()
-    note_fenced(FencedOut(f"end of {job.name}", run.token, current), node)
+    now = Trigger.objects.filter(pk=run.trigger).values_list("run_token", "state").first()
+    if now == (run.token, Trigger.State.DONE):  # by guarded(last=True)
+        return True
+    note_fenced(FencedOut(f"end of {job.name}", run.token, now[0] if now else None), node)
     return False
 
 

@@ -135,6 +135,16 @@ def pending() -> list[tuple[int, str]]:
         return cursor.fetchall()
 
 
+def next_waiting(job: str) -> int | None:
+    """The oldest trigger of this job that waits for its first start."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT id FROM dlqadmin_trigger WHERE job = %s AND state = 'due' ORDER BY due_at LIMIT 1", [job]
+        )
+        row = cursor.fetchone()
+    return row[0] if row else None
+
+
 def start(trigger: int, job: Job, node: str) -> Run | None:
     """Claim the run of a trigger for `job.limit` seconds; None if it runs, has ended, or the job runs for another."""
     values: dict[str, Any] = {"id": trigger, "node": node, "limit": job.limit}

@@ -30,6 +30,7 @@ ACTIONS: dict[str, str] = {
     "letters.view": SIGNED_IN,
     "alerts.view": SIGNED_IN,
     "redrives.view": SIGNED_IN,
+    "system.view": SIGNED_IN,
     "queue.view": Role.VIEWER,
     "letter.view": Role.VIEWER,
     "cluster.view": Role.VIEWER,

@@ -13,6 +13,7 @@ from dlqadmin.web.queue import queue
 from dlqadmin.web.redrives import redrive, redrives
 from dlqadmin.web.session import choose_theme, sign_in, sign_out
 from dlqadmin.web.settings import queue_settings
+from dlqadmin.web.system import system
 
 register_converter(QueueNameConverter, "queue")
 
@@ -30,6 +31,7 @@ urlpatterns = [
     path("redrives/<int:pk>/", redrive, name="redrive"),
     path("alerts/", alerts, name="alerts"),
     path("alerts/<int:pk>/acknowledge/", acknowledge_alert, name="acknowledge-alert"),
+    path("system/", system, name="system"),
     path("sign-in/", sign_in, name="sign-in"),
     path("sign-out/", sign_out, name="sign-out"),
     path("theme/", choose_theme, name="theme"),

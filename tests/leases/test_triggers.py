@@ -2,8 +2,9 @@
 
 from datetime import UTC, datetime, timedelta
 
+import psycopg
 import pytest
-from django.db import connection
+from django.db import OperationalError, connection
 
 from dlqadmin import tasks  # noqa: F401 - declares all jobs
 from dlqadmin.consumers.consume import consume_once
@@ -14,6 +15,7 @@ from dlqadmin.leases.models import FencedWrite, Trigger
 from dlqadmin.leases.prune import prune
 from dlqadmin.leases.run import as_run, current_run, execute, guarded
 from dlqadmin.leases.schedule import Every
+from dlqadmin.leases.tasks import run_trigger
 from dlqadmin.leases.triggers import NewTrigger, Run
 from dlqadmin.messages.publish import Outgoing, publish_many
 from dlqadmin.people.models import Owner
@@ -233,14 +235,55 @@ def test_a_job_whose_run_was_given_away_is_fenced_out(job, lead, work_for_all_jo
 
 def test_old_triggers_are_pruned_but_the_newest_of_a_job_stays(lead) -> None:
     for seconds in (0, 1):
-        run = triggers.start(one_trigger(lead, seconds - 10 * 86_400), a_job(), "n1")
+        run = triggers.start(one_trigger(lead, seconds - 20 * 86_400), a_job(), "n1")
         assert run
         triggers.finish(run)
     prune()
-    assert [row.due_at for row in Trigger.objects.all()] == [at(1 - 10 * 86_400)]
+    assert [row.due_at for row in Trigger.objects.all()] == [at(1 - 20 * 86_400)]
 
 
 @pytest.mark.parametrize("wrong", [{}, {"every": 1, "cron": "* * * * *"}])
 def test_a_job_has_exactly_one_schedule(wrong) -> None:
     with pytest.raises(ValueError, match="either"):
         job("test.wrong", **wrong)
+
+
+def test_what_waited_for_the_end_of_a_run_is_run_right_after_it(lead, declared) -> None:
+    ran = []
+    declared(lambda: ran.append(current_run().trigger))
+    made = [one_trigger(lead, seconds) for seconds in range(4)]
+    run_trigger(made[1], "test.job")
+    assert ran == [made[1], made[0], made[2], made[3]]
+    assert triggers.pending() == []
+
+
+def test_a_worker_that_dies_right_after_the_last_commit_of_a_job_does_not_make_it_run_twice(
+    lead, declared
+) -> None:
+    def once() -> None:
+        with guarded(last=True):
+            Owner.objects.create(name="effect", slug="effect")
+        raise SystemExit  # the worker is gone before it can say that the run is done
+
+    declared(once)
+    trigger = one_trigger(lead)
+    with pytest.raises(SystemExit):
+        execute(trigger, "test.job", "n1")
+    Trigger.objects.update(claimed_until=NOON)
+    assert triggers.pending() == []
+    assert Trigger.objects.get().state == "done"
+
+
+@pytest.mark.parametrize("code", ["57P01", "25P03", "08006", None])
+def test_a_run_whose_database_session_was_ended_died_and_is_started_again(lead, declared, code) -> None:
+    def restarted() -> None:
+        cause = psycopg.OperationalError("gone")
+        cause.sqlstate = code
+        raise OperationalError("gone") from cause
+
+    declared(restarted)
+    trigger = one_trigger(lead)
+    with pytest.raises(OperationalError):
+        execute(trigger, "test.job", "n1")
+    Trigger.objects.update(claimed_until=NOON)
+    assert triggers.pending() == [(trigger, "test.job")]

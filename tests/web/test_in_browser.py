@@ -53,6 +53,7 @@ def test_no_page_makes_the_browser_complain(browser: Any, live_server: Any, sign
         ("redrives", []),
         ("redrive", [begun.pk]),
         ("alerts", []),
+        ("system", []),
     ]:
         page.goto(reverse(name, args=args))
         page.wait_for_load_state("networkidle")

@@ -28,6 +28,7 @@ EXPECTED: dict[tuple[str, str, str], list[int]] = {
     ("GET", "overview", ""): SIGNED_IN,
     ("GET", "letters", ""): SIGNED_IN,
     ("GET", "redrives", ""): SIGNED_IN,
+    ("GET", "system", ""): SIGNED_IN,
     ("GET", "alerts", ""): SIGNED_IN,
     ("GET", "queue", "queue"): FROM_VIEWER,
     ("GET", "queue-settings", "queue"): FROM_VIEWER,

@@ -1,0 +1,131 @@
+"""The page "System"."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from celery import Celery
+
+from dlqadmin.brokers import reach
+from dlqadmin.clock import ClockTimestamp, db_now
+from dlqadmin.leases import heartbeat
+from dlqadmin.leases.lease import Lease
+from dlqadmin.leases.models import FencedWrite, Heartbeat, Trigger
+from dlqadmin.leases.models import Lease as LeaseRow
+from dlqadmin.leases.status import read_status
+
+NASTY = '<img src=x onerror="alert(1)">'
+
+
+@pytest.fixture(autouse=True)
+def asked_anew(monkeypatch) -> None:
+    """No answer about the broker is kept from another test."""
+    monkeypatch.setattr(reach, "_kept", None)
+
+
+@pytest.fixture
+def page(signed_in):
+    """The page's text for somebody without any role."""
+    client = signed_in(None)
+    return lambda: client.get("/system/").text
+
+
+@pytest.fixture
+def healthy(db) -> Lease:
+    """A leader and a worker for each Celery queue."""
+    lease = Lease("beat", "beat@a:1", 60)
+    lease.acquire()
+    heartbeat.beat("beat@a:1", "beat")
+    heartbeat.beat("consumers@a:2", "consumers")
+    heartbeat.beat("system@a:3", "system")
+    return lease
+
+
+def trigger(job: str = "alerts.evaluate", late: float = 0.1, **values) -> None:
+    due = db_now() - timedelta(minutes=1)
+    values = {"state": "done", "started_at": due + timedelta(seconds=late), "token": 1} | values
+    Trigger.objects.create(job=job, due_at=due, **values)
+
+
+def test_with_a_leader_and_workers_the_system_is_healthy(page, healthy) -> None:
+    heartbeat.beat("beat@b:9", "beat")
+    text = page()
+    assert "System is healthy" in text
+    assert "2 workers are alive" in text
+    assert "beat@a:1" in text
+    assert [node.node for node in read_status().standing_by] == ["beat@b:9"]
+
+
+def test_a_new_installation_says_what_to_start(page) -> None:
+    text = page()
+    assert "Nobody leads: start beat" in text
+    assert "No consumer is alive" in text
+    assert "start the workers and beat" in text
+
+
+def test_a_lease_that_ran_out_is_no_leader(page, healthy) -> None:
+    LeaseRow.objects.update(until=ClockTimestamp())
+    assert "Nobody leads" in page()
+
+
+def test_a_process_that_was_not_heard_of_is_gone(page, healthy) -> None:
+    Heartbeat.objects.filter(role="system").update(seen_at=ClockTimestamp() - timedelta(seconds=20))
+    text = page()
+    assert "No system worker is alive" in text
+    assert "Gone" in text
+
+
+def test_late_skipped_failed_and_fenced_are_counted(page, healthy) -> None:
+    trigger("alerts.evaluate", late=7)
+    trigger("consumers.sweep", missed=3)
+    trigger("queues.fold_books", state="skipped", missed=9, started_at=None)
+    trigger("redrive.advance", state="failed", error_text="LookupError")
+    FencedWrite.objects.create(what="alerts.evaluate", token=1, current=2, node="n")
+    status = read_status()
+    assert (status.late, status.skipped, status.failed, status.fenced) == (1, 3 + 10, 1, 1)
+    text = page()
+    assert "1 run failed in 24 h" in text
+    assert "LookupError" in text
+    assert "stands for 3 missed moments too" in text
+
+
+def test_what_is_older_than_a_day_is_not_counted(healthy) -> None:
+    Trigger.objects.create(
+        job="alerts.evaluate", due_at=datetime(2020, 1, 1, tzinfo=UTC), state="failed", token=1
+    )
+    assert read_status().failed == 0
+
+
+def test_names_from_outside_are_shown_as_text(page, healthy) -> None:
+    heartbeat.beat(NASTY, NASTY)
+    FencedWrite.objects.create(what=NASTY, token=1, current=None, node=NASTY)
+    healthy.release()
+    Lease("beat", NASTY, 60).acquire()
+    trigger(state="failed", error_text=NASTY)
+    text = page()
+    assert NASTY not in text
+    assert "&lt;img src=x" in text
+
+
+def test_a_broker_that_is_away_is_said_without_its_password(page, healthy, monkeypatch) -> None:
+    away = Celery("away", broker="redis://user:hunter2@127.0.0.1:1/0", set_as_current=False)
+    monkeypatch.setattr(reach, "current_app", away)
+    found = reach.reach_broker()
+    assert found == reach.Reach("redis, 127.0.0.1", reached=False)
+    text = page()
+    assert "The broker does not answer" in text
+    assert "hunter2" not in text
+
+
+def test_the_database_as_broker_is_reached(healthy, monkeypatch) -> None:
+    assert reach.reach_broker() == reach.Reach("PostgreSQL (pgmq)", reached=True)
+
+
+def test_the_number_of_queries_does_not_depend_on_the_rows(
+    page, healthy, django_assert_max_num_queries
+) -> None:
+    for number in range(30):
+        heartbeat.beat(f"n{number}", "consumers")
+        FencedWrite.objects.create(what="x", token=1, current=2, node="n")
+    page()
+    with django_assert_max_num_queries(14):
+        page()
