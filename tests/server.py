@@ -18,12 +18,21 @@ SETTINGS = {"wal_level": "minimal", "max_wal_senders": "0", "max_wal_size": "4GB
 _home: Path | None = None
 
 
+def new_home() -> Path:
+    """An empty folder for a server, straight in the temporary folder.
+
+    Not one of pytest's: as root the server's user must pass through all its parents, and every pytest that starts
+    closes pytest's own base folder.
+    """
+    return Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-"))
+
+
 def start_test_server() -> Path:
     """Start the server unless this process has done so; the home folder that it runs in."""
     global _home
     if _home is None:
         _remove_abandoned()
-        _home = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-"))
+        _home = new_home()
     embedded.ensure_running(_home, fsync=False, extra_settings=SETTINGS)
     return _home
 

@@ -61,7 +61,7 @@ def running_dlqadmin(home: Path) -> Iterator[str]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    log = home.with_suffix(".log")
+    log = home / "run.log"
     log.unlink(missing_ok=True)
     url = f"http://127.0.0.1:{port}/"
     with running(["manage.py", "run"], home_environment(home) | {"PORT": str(port)}, log) as process:

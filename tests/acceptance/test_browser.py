@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests import server
 from tests.acceptance.processes import running_dlqadmin, wait_for
 from tests.browsing import complaints_of, headless_chromium, needs_chromium
 
@@ -15,14 +14,10 @@ pytestmark = [pytest.mark.acceptance, pytest.mark.browser, needs_chromium]
 
 
 @pytest.fixture
-def address(tmp_path: Path) -> Iterator[str]:
-    """The address of a dlqadmin that runs with the demo in a home of its own."""
-    home = tmp_path / "home"
-    try:
-        with running_dlqadmin(home) as url:
-            yield url
-    finally:
-        server.remove_home(home)
+def address(home: Path) -> Iterator[str]:
+    """The address of a dlqadmin that runs with the demo."""
+    with running_dlqadmin(home) as url:
+        yield url
 
 
 def sign_in(page: Page, address: str, home: Path) -> None:
@@ -33,12 +28,12 @@ def sign_in(page: Page, address: str, home: Path) -> None:
     page.get_by_role("button", name="Sign in").click()
 
 
-def test_from_two_dead_notices_to_twenty_processed(address: str, tmp_path: Path) -> None:
+def test_from_two_dead_notices_to_twenty_processed(address: str, home: Path) -> None:
     with headless_chromium() as browser:
         page = browser.new_page(viewport={"width": 1440, "height": 900})
         complaints = complaints_of(page)
 
-        sign_in(page, address, tmp_path / "home")
+        sign_in(page, address, home)
         expect(page.get_by_role("heading", level=1)).to_contain_text(re.compile("queue|dead letters"))
 
         queue_page = f"{address}queues/late-notices/"

@@ -3,14 +3,12 @@
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
 import pytest
 
 from dlqadmin import embedded
-from tests import server
 from tests.acceptance.processes import ROOT, home_environment, running_dlqadmin, wait_for
 
 pytestmark = pytest.mark.acceptance
@@ -21,13 +19,6 @@ from dlqadmin.messages.publish import Outgoing, publish_many
 bodies = [{{"loanId": 20 * n + 1}} for n in range(1, {MESSAGES + 1})]
 publish_many("late-notices", [Outgoing(type="late_notice", body=body) for body in bodies])
 """
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Iterator[Path]:
-    """A home for the embedded server."""
-    yield tmp_path / "home"
-    server.remove_home(tmp_path / "home")
 
 
 def ask(home: Path, question: str) -> int:
