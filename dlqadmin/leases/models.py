@@ -84,6 +84,14 @@ class TakeOver(models.Model):
             models.UniqueConstraint(fields=["name", "token"], name="token_never_repeats")
         ]
 
+    def __str__(self) -> str:
+        return f"{self.holder} under token {self.token}"
+
+    @property
+    def leaderless_seconds(self) -> float | None:
+        """For how long nobody held the lease before; None for the first holder."""
+        return (self.at - self.free_since).total_seconds() if self.free_since else None
+
 
 class FencedWrite(models.Model):
     """A late holder tried to write, and was kept from it."""
@@ -99,7 +107,7 @@ class Heartbeat(models.Model):
     """One row for each living process; the broker's remote control cannot be relied on for liveness."""
 
     node = models.CharField(max_length=255, primary_key=True)
-    role = models.CharField(max_length=40)
+    role = models.TextField(help_text="beat, or the Celery queues that it works on")
     seen_at = models.DateTimeField(db_default=ClockTimestamp())
     started_at = models.DateTimeField(db_default=ClockTimestamp())
     detail = models.JSONField(default=dict)

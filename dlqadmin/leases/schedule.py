@@ -39,6 +39,9 @@ class Every:
 
     seconds: float
 
+    def __str__(self) -> str:
+        return f"every {self.seconds:g} s"
+
     def due(self, after: datetime, until: datetime, most: int) -> Due:
         """See Schedule."""
         first = math.floor(after.timestamp() / self.seconds) + 1
@@ -65,6 +68,9 @@ class Cron:
 
     def __post_init__(self) -> None:
         CronSim(self.expression, datetime(2000, 1, 1, tzinfo=UTC))  # says at import what is wrong with it
+
+    def __str__(self) -> str:
+        return f"cron {self.expression}"
 
     def due(self, after: datetime, until: datetime, most: int) -> Due:
         """See Schedule."""

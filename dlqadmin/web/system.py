@@ -36,6 +36,8 @@ def problems_of(status: Status, reach: Reach) -> list[str]:
         problems.append(_("No system worker is alive: alerts and redrives wait"))
     if not reach.reached:
         problems.append(_("The broker does not answer: wake-ups wait, messages do not get lost"))
+    if stuck := [job.job for job in status.jobs if job.stuck]:
+        problems.append(_("Jobs that do not start: %s") % ", ".join(stuck))
     if status.failed:
         failed = ngettext("%d run failed in 24 h", "%d runs failed in 24 h", status.failed)
         problems.append(failed % status.failed)

@@ -1,5 +1,7 @@
 """The page "System"."""
 
+import socket
+import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -9,7 +11,7 @@ from dlqadmin.brokers import reach
 from dlqadmin.clock import ClockTimestamp, db_now
 from dlqadmin.leases import heartbeat
 from dlqadmin.leases.lease import Lease
-from dlqadmin.leases.models import FencedWrite, Heartbeat, Trigger
+from dlqadmin.leases.models import FencedWrite, Heartbeat, TakeOver, Trigger
 from dlqadmin.leases.models import Lease as LeaseRow
 from dlqadmin.leases.status import read_status
 
@@ -20,6 +22,7 @@ NASTY = '<img src=x onerror="alert(1)">'
 def asked_anew(monkeypatch) -> None:
     """No answer about the broker is kept from another test."""
     monkeypatch.setattr(reach, "_kept", None)
+    monkeypatch.setattr(reach, "_asking", None)
 
 
 @pytest.fixture
@@ -129,3 +132,50 @@ def test_the_number_of_queries_does_not_depend_on_the_rows(
     page()
     with django_assert_max_num_queries(14):
         page()
+
+
+def test_a_job_that_does_not_start_is_no_healthy_system(page, healthy) -> None:
+    Trigger.objects.create(
+        job="alerts.evaluate", due_at=db_now() - timedelta(minutes=30), state="due", token=1
+    )
+    text = page()
+    assert "Jobs that do not start: alerts.evaluate" in text
+    assert read_status().late == 1
+
+
+def test_a_run_whose_time_is_over_is_shown_as_dead(page, healthy) -> None:
+    trigger(state="started", claimed_until=db_now() - timedelta(minutes=20))
+    assert "Died, starts again" in page()
+
+
+def test_a_time_without_leader_is_shown_in_seconds(page, healthy) -> None:
+    TakeOver.objects.create(
+        name="beat",
+        token=2,
+        holder="b",
+        previous="a",
+        released=False,
+        free_since=db_now(),
+        at=db_now() + timedelta(seconds=9),
+    )
+    assert "9.0\xa0s" in page().replace("&nbsp;", "\xa0")
+
+
+def test_a_worker_with_many_queues_is_alive_too(healthy) -> None:
+    heartbeat.beat("w", ", ".join(f"a-rather-long-queue-name-{n}" for n in range(9)))
+    assert len(read_status().workers) == 3
+
+
+def test_a_broker_that_takes_a_connection_and_never_answers_does_not_hold_up_the_page(monkeypatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        away = Celery("silent", broker=f"redis://127.0.0.1:{silent.getsockname()[1]}/0", set_as_current=False)
+        monkeypatch.setattr(reach, "current_app", away)
+        monkeypatch.setattr(reach, "SECONDS", 1)
+        began = time.monotonic()
+        assert not reach.reach_broker().reached
+        assert time.monotonic() - began < 3
+
+
+def test_a_broker_whose_library_is_missing_is_not_reached(monkeypatch) -> None:
+    monkeypatch.setattr(reach, "current_app", Celery("sqs", broker="sqs://", set_as_current=False))
+    assert reach.reach_broker() == reach.Reach("sqs, localhost", reached=False)
