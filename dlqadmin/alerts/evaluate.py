@@ -2,8 +2,8 @@
 
 from datetime import timedelta
 
+from django.contrib.auth.models import AbstractBaseUser
 from django.db import connection, transaction
-from django.db.models import Q
 
 from dlqadmin.alerts.models import Alert, Notification
 from dlqadmin.alerts.notify import enqueue
@@ -93,10 +93,10 @@ def _calm(alert: Alert) -> None:
 
 
 @transaction.atomic
-def acknowledge(*, alert: Alert, by) -> bool:  # type: ignore[no-untyped-def]
+def acknowledge(*, alert: Alert, by: AbstractBaseUser) -> bool:
     """A person has seen it and takes care: no reminders. False if it was not firing (any more)."""
-    changed = Alert.objects.filter(Q(state=Alert.State.FIRING), pk=alert.pk).update(
-        state=Alert.State.ACKNOWLEDGED, acknowledged_by=by, acknowledged_at=ClockTimestamp()
+    changed = Alert.objects.filter(state=Alert.State.FIRING, pk=alert.pk).update(
+        state=Alert.State.ACKNOWLEDGED, acknowledged_by_id=by.pk, acknowledged_at=ClockTimestamp()
     )
     if changed:
         record(by=by, action="alert.acknowledge", target=alert)

@@ -78,8 +78,7 @@ def consume_one(queue: SourceQueue, *, due_before: datetime | None = None) -> Ou
             give_back(message)
         raise interrupted.cause from None
     except (ClaimLost, MessageGone):
-        logger.warning("Message %s of %s: its claim was lost, so nothing was settled.", message.id, queue)
-        return Outcome.FENCED
+        return _fenced(message, queue)
     except (DatabaseError, InterfaceError) as error:
         return _settle_refused(message, queue, error)
 
@@ -107,5 +106,9 @@ def _settle_refused(message: ClaimedMessage, queue: SourceQueue, error: Exceptio
         with transaction.atomic():
             return settle(message, queue, failure)
     except (ClaimLost, MessageGone):
-        logger.warning("Message %s of %s: its claim was lost, so nothing was settled.", message.id, queue)
-        return Outcome.FENCED
+        return _fenced(message, queue)
+
+
+def _fenced(message: ClaimedMessage, queue: SourceQueue) -> Outcome:
+    logger.warning("Message %s of %s: its claim was lost, so nothing was settled.", message.id, queue)
+    return Outcome.FENCED

@@ -140,9 +140,16 @@ class Lease:
 
     @contextmanager
     def fenced(self, what: str) -> Iterator[None]:
-        """A transaction that only the present leader can commit; `what` names the write in the list of fenced ones."""
-        with fenced_transaction(self.name, self.token or 0, what=what, node=self.node):
-            yield
+        """A transaction that commits only if this node's token is in Epoch; else FencedOut, listed as `what`."""
+        try:
+            with transaction.atomic(durable=True):
+                current = _share_epoch(self.name)
+                if current is None or current != self.token:
+                    raise FencedOut(what, self.token or 0, current)
+                yield
+        except FencedOut as late:
+            note_fenced(late, self.node)
+            raise
 
     def _hold(self, statement: str) -> bool:
         sent = self.monotonic()
@@ -165,20 +172,6 @@ class Lease:
             "lease": timedelta(seconds=self.seconds),
             "now": self.now() if self.now else None,
         }
-
-
-@contextmanager
-def fenced_transaction(name: str, token: int, *, what: str, node: str) -> Iterator[None]:
-    """A transaction that commits only if `token` is the one in Epoch; else FencedOut, counted and listed."""
-    try:
-        with transaction.atomic(durable=True):
-            current = _share_epoch(name)
-            if current != token:
-                raise FencedOut(what, token, current)
-            yield
-    except FencedOut as late:
-        note_fenced(late, node)
-        raise
 
 
 def note_fenced(late: FencedOut, node: str) -> None:

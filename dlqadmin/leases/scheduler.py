@@ -21,6 +21,7 @@ from dlqadmin.leases import heartbeat, triggers
 from dlqadmin.leases.jobs import all_jobs, find_job
 from dlqadmin.leases.lease import FencedOut, Lease
 from dlqadmin.leases.node import node_name
+from dlqadmin.leases.tasks import RUN_TASK
 
 logger = logging.getLogger(__name__)
 
@@ -115,9 +116,7 @@ class LeaseScheduler(Scheduler):
             if job is None:
                 continue
             try:
-                self.app.send_task(
-                    "dlqadmin.leases.run_trigger", args=[trigger, name], queue=job.queue, retry=False
-                )
+                self.app.send_task(RUN_TASK, args=[trigger, name], queue=job.queue, retry=False)
             except Exception:  # noqa: BLE001 - brokers raise what they like
                 logger.warning("The broker did not take the run of %s; it will be issued again.", name)
 

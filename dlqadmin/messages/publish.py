@@ -88,7 +88,7 @@ def publish_many(queue: SourceQueue | str, messages: Iterable[Outgoing]) -> list
         cursor.execute(_INSERT, columns | {"queue": target.pk})
         ids = [row[0] for row in cursor.fetchall()]
         books.post(target.pk, AccountKind.RECEIVED, len(ids))
-        wake(target.pk)
+        wake(target.pk, target.celery_queue)
     return ids
 
 

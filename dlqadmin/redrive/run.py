@@ -52,7 +52,7 @@ WHERE item.redrive_id = %(redrive)s AND item.outcome = 'sent' AND letter.id = it
 
 def advance_redrives() -> None:
     """Take every running redrive as far as it goes now."""
-    for redrive in Redrive.objects.filter(state=Redrive.State.RUNNING).order_by("id"):
+    for redrive in Redrive.objects.filter(state=Redrive.State.RUNNING).select_related("queue").order_by("id"):
         send_pending(redrive)
         collect_outcomes(redrive)
 
@@ -73,7 +73,7 @@ def _send_batch(redrive: Redrive) -> int:
         cursor.execute(_SEND, {"redrive": redrive.pk, "most": BATCH})
         sent = cursor.rowcount
         if sent:
-            wake(redrive.queue_id)
+            wake(redrive.queue_id, redrive.queue.celery_queue)
     return sent
 
 

@@ -126,3 +126,13 @@ def test_what_cannot_be_published_is_refused_with_its_field(queue, wrong, says) 
 def test_a_queue_that_does_not_exist_is_an_error(db) -> None:
     with pytest.raises(SourceQueue.DoesNotExist):
         publish("nowhere", type="note", body=b"")
+
+
+def test_a_queue_with_workers_of_its_own_wakes_those(
+    make_queue, monkeypatch, django_capture_on_commit_callbacks
+) -> None:
+    sent: list[str] = []
+    monkeypatch.setattr(Celery, "send_task", lambda app, name, args, queue, **_: sent.append(queue))
+    with django_capture_on_commit_callbacks(execute=True):
+        publish(make_queue("heavy", celery_queue="heavy-work"), type="note", body=b"")
+    assert sent == ["heavy-work"]
