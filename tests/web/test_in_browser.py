@@ -81,6 +81,10 @@ def test_a_redrive_is_followed_to_its_end_and_then_left_alone(
     expect(page.get_by_role("heading", name="1 of 1 have an outcome")).to_be_visible()
     expect(page.locator("#to-cluster")).to_be_focused()
     expect(page.locator("[hx-get]")).to_have_count(0)
+    polls: list[str] = []
+    page.on("request", lambda request: polls.append(request.url))
+    page.wait_for_timeout(2_500)  # longer than the two seconds between polls: nothing to wait for but their absence
+    assert not polls
 
 
 def test_figures_that_are_old_say_so(browser: Any, live_server: Any, signed_in: Any, die: Any) -> None:
