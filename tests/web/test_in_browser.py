@@ -83,7 +83,8 @@ def test_a_redrive_is_followed_to_its_end_and_then_left_alone(
     expect(page.locator("[hx-get]")).to_have_count(0)
     polls: list[str] = []
     page.on("request", lambda request: polls.append(request.url))
-    page.wait_for_timeout(2_500)  # longer than the two seconds between polls: nothing to wait for but their absence
+    # Longer than the two seconds between polls: there is nothing to wait for but their absence.
+    page.wait_for_timeout(2_500)
     assert not polls
 
 
