@@ -5,7 +5,16 @@ from dlqadmin.clusters.models import ErrorCluster
 from dlqadmin.deadletters.models import DeadLetter
 from dlqadmin.demo.models import Member, Notice
 from dlqadmin.leases.models import Epoch, FencedWrite, Heartbeat, Lease, TakeOver, Trigger
-from dlqadmin.messages.models import Attempt, Claim, Discard, KeyVersion, Message, ProcessedId, QueueKey
+from dlqadmin.messages.models import (
+    Attempt,
+    Claim,
+    Discard,
+    KeyArrival,
+    KeyVersion,
+    Message,
+    ProcessedId,
+    QueueKey,
+)
 from dlqadmin.people.models import AuditEntry, Membership, Owner
 from dlqadmin.queues.models import Account, AccountDelta, ConsumerSlot, SourceQueue
 from dlqadmin.redrive.models import Diagnosis, Redrive, RedriveItem
@@ -25,6 +34,7 @@ __all__ = [
     "ErrorCluster",
     "FencedWrite",
     "Heartbeat",
+    "KeyArrival",
     "KeyVersion",
     "Lease",
     "Member",

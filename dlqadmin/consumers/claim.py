@@ -1,50 +1,90 @@
-"""Claiming a message: the right to run and settle it until a moment, charged before the start.
+"""Claiming messages: the right to run and settle them until a moment, which is put off while their worker lives.
 
-1. The oldest due message that nobody holds is locked, passing over those that others are claiming right now.
-2. A claim is written for it, and the attempt is counted.
-3. Both commit before the handler starts: whatever happens to this worker, the attempt is known.
+A batch is claimed without a charge: its settlement counts the attempts, so a worker that is lost with it charges
+nobody. A message that is claimed singly is charged before it starts: whatever happens to its worker is then
+known to be its own doing. Both commit before a handler starts.
+
+Messages are claimed by themselves, the oldest first, or, in an ordered queue, through their keys: a key is claimed as a
+whole, and what is taken of it stands at its head.
 """
 
+import time
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
 from uuid import UUID
 
-from django.db import connection
+from django.db import connection, transaction
 
-from dlqadmin.consumers.errors import ClaimLost
 from dlqadmin.leases.node import node_name
+from dlqadmin.messages import ordering
 from dlqadmin.queues.models import SourceQueue
 
-# Seconds that a claim outlives the time-out of its handler: room to settle.
-GRACE = 10.0
+# Seconds that a claim holds without being renewed, and after which it is renewed.
+LEASE = 15.0
+RENEW_EVERY = 5.0
 
-_CLAIM = """
-WITH due AS (
-    SELECT id FROM dlqadmin_message
-    WHERE queue_id = %(queue)s AND claim_id IS NULL AND available_at <= coalesce(%(due_before)s, clock_timestamp())
-    ORDER BY available_at, position LIMIT 1 FOR UPDATE SKIP LOCKED
-), claim AS (
-    INSERT INTO dlqadmin_claim (queue_id, worker, single, until)
-    SELECT %(queue)s, %(worker)s, true, clock_timestamp() + make_interval(secs => %(lease)s) FROM due
-    RETURNING token
-)
-UPDATE dlqadmin_message AS message
-SET claim_id = claim.token, attempts = message.attempts + 1, last_attempt_at = clock_timestamp()
-FROM due, claim WHERE message.id = due.id
-RETURNING message.id, claim.token, message_id, key, version, type, body, content_type, content_encoding,
-    headers::text, lineage, generation, position, attempts, lost, published_at, last_attempt_at, letter_id
+_MESSAGE = """
+message.id, message_id, message.key, version, type, body, content_type, content_encoding, headers::text, lineage,
+generation, position, attempts, lost, published_at, last_attempt_at, letter_id, by_key, available_at
 """
 
-_HOLD = "SELECT true FROM dlqadmin_claim WHERE token = %s AND until > clock_timestamp() FOR UPDATE"
+_NEW_CLAIM = """
+INSERT INTO dlqadmin_claim (queue_id, worker, single, until, claimed_at)
+SELECT %(queue)s, %(worker)s, %(single)s, now + make_interval(secs => %(lease)s), now
+FROM (SELECT clock_timestamp() AS now) AS clock WHERE EXISTS (SELECT FROM due) RETURNING token, claimed_at
+"""
+
+# The moment is a subquery, so that it is asked once and bounds the scan of the index: what is not due yet is not read.
+_LOOSE = f"""
+WITH due AS (
+    SELECT id FROM dlqadmin_message
+    WHERE queue_id = %(queue)s AND claim_id IS NULL AND NOT by_key AND suspect = %(suspect)s
+        AND available_at <= (SELECT coalesce(%(due_before)s::timestamptz, clock_timestamp()))
+    ORDER BY available_at, position LIMIT %(size)s FOR UPDATE SKIP LOCKED
+), claim AS ({_NEW_CLAIM})
+UPDATE dlqadmin_message AS message SET claim_id = claim.token, attempts = attempts + %(charge)s,
+    last_attempt_at = CASE WHEN %(single)s THEN claimed_at ELSE last_attempt_at END
+FROM due, claim WHERE message.id = due.id
+RETURNING claim.token, claim.claimed_at, {_MESSAGE}
+"""  # noqa: S608 - made of constants
+
+_KEYS = f"""
+WITH due AS (
+    SELECT id FROM dlqadmin_queuekey
+    WHERE queue_id = %(queue)s AND claim_id IS NULL AND suspect = %(suspect)s
+        AND due_at <= (SELECT coalesce(%(due_before)s::timestamptz, clock_timestamp()))
+    ORDER BY due_at LIMIT %(size)s FOR UPDATE SKIP LOCKED
+), claim AS ({_NEW_CLAIM})
+UPDATE dlqadmin_queuekey AS known SET claim_id = claim.token FROM due, claim WHERE known.id = due.id
+RETURNING claim.token, claim.claimed_at
+"""  # noqa: S608 - made of constants
+
+# A later statement than the claim of the keys, so that it sees what their last holder has settled. Of each key the
+# first messages, up to one that may not run yet or that has to run singly.
+_HEADS = f"""
+UPDATE dlqadmin_message AS message SET claim_id = %(token)s, attempts = attempts + %(charge)s,
+    last_attempt_at = CASE WHEN %(single)s THEN %(claimed_at)s ELSE last_attempt_at END
+FROM (
+    SELECT first.id, bool_and(first.ready) OVER (PARTITION BY known.id ORDER BY first.position) AS ready
+    FROM dlqadmin_queuekey AS known CROSS JOIN LATERAL (
+        SELECT id, position, (suspect = %(suspect)s
+            AND available_at <= coalesce(%(due_before)s::timestamptz, clock_timestamp())) AS ready
+        FROM dlqadmin_message AS waiting
+        WHERE waiting.queue_id = known.queue_id AND waiting.key = known.key AND by_key
+            AND (known.parked_position IS NULL OR position <= known.parked_position)
+        ORDER BY position LIMIT %(each)s
+    ) AS first WHERE known.claim_id = %(token)s
+) AS heads WHERE heads.ready AND message.id = heads.id
+RETURNING {_MESSAGE}
+"""  # noqa: S608 - made of constants
 
 
-@dataclass(frozen=True, slots=True)
-class ClaimedMessage:
-    """A message as it was claimed: its row's values, and the token of the claim. `attempts` includes this one."""
+class ClaimedMessage(NamedTuple):
+    """A message as it was claimed. `attempts` includes the one that this claim is for, stored already or not."""
 
     id: int
-    token: int
     message_id: str
     key: bytes | None
     version: int | None
@@ -59,32 +99,93 @@ class ClaimedMessage:
     attempts: int
     lost: int
     published_at: datetime
-    last_attempt_at: datetime
+    last_attempt_at: datetime | None
     letter_id: int | None
+    by_key: bool
+    available_at: datetime
 
 
-def claim_one(
-    queue: SourceQueue, *, due_before: datetime | None = None, timeout: float
-) -> ClaimedMessage | None:
-    """Claim the oldest message of `queue` that is due (at `due_before`, default now), or None. Commits by itself.
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What this worker may run and settle. `single`: one message, charged; `claimed_at`: by the database's clock,
+    which was so at `clock` of this process's monotonic one."""
 
-    The claim lasts `timeout` (seconds, the longest that any handler of the queue may run) plus GRACE.
+    queue: SourceQueue
+    token: int
+    single: bool
+    messages: Sequence[ClaimedMessage]
+    claimed_at: datetime
+    clock: float
+
+    @property
+    def by_key(self) -> bool:
+        """Whether keys were claimed."""
+        return self.messages[0].by_key
+
+    def moment(self, clock: float) -> datetime:
+        """The database's time when this process's monotonic clock was `clock`."""
+        return self.claimed_at + timedelta(seconds=clock - self.clock)
+
+
+def claim_batch(queue: SourceQueue, size: int, *, by_key: bool = False) -> Claim | None:
+    """Claim at most `size` messages that are due and no suspects, or None. Nothing is charged. Commits by itself.
+
+    `by_key`: the heads of keys, else what has no key. A batch of one is claimed singly, so that it is charged.
     """
-    values: dict[str, Any] = {
+    if size == 1:
+        return claim_single(queue, by_key=by_key)
+    return _claim(queue, by_key, single=False, size=size, suspect=False, due_before=None)
+
+
+def claim_single(
+    queue: SourceQueue, *, by_key: bool = False, suspect: bool = False, due_before: datetime | None = None
+) -> Claim | None:
+    """Claim the oldest message that is due (at `due_before`, default now) and charge it, or None. Commits by itself.
+
+    `suspect`: ask for suspects only, else for others only.
+    """
+    return _claim(queue, by_key, single=True, size=1, suspect=suspect, due_before=due_before)
+
+
+def _claim(queue: SourceQueue, by_key: bool, **asked: Any) -> Claim | None:
+    values = asked | {
         "queue": queue.pk,
-        "due_before": due_before,
         "worker": node_name(),
-        "lease": timeout + GRACE,
+        "lease": LEASE,
+        "charge": int(asked["single"]),
     }
+    if by_key:
+        return _claim_keys(queue, values)
     with connection.cursor() as cursor:
-        cursor.execute(_CLAIM, values)
-        row = cursor.fetchone()
-    return ClaimedMessage(*row) if row else None
+        cursor.execute(_LOOSE, values)
+        rows = cursor.fetchall()
+    if not rows:
+        return None
+    messages = _in_order([row[2:] for row in rows], charged=values["single"])
+    return Claim(queue, rows[0][0], values["single"], messages, rows[0][1], time.monotonic())
 
 
-def hold(token: int) -> None:
-    """Lock the claim for the rest of the transaction; ClaimLost if it expired or is gone. Settlements lock it last."""
-    with connection.cursor() as cursor:
-        cursor.execute(_HOLD, [token])
-        if cursor.fetchone() is None:
-            raise ClaimLost
+def _claim_keys(queue: SourceQueue, values: dict[str, Any]) -> Claim | None:
+    ordering.file_arrivals(queue.pk)
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(_KEYS, values)
+        keys = cursor.fetchall()
+        if not keys:
+            return None
+        token, claimed_at = keys[0]
+        each = max(1, values["size"] // len(keys))
+        cursor.execute(_HEADS, values | {"token": token, "claimed_at": claimed_at, "each": each})
+        messages = _in_order(cursor.fetchall(), charged=values["single"])
+        if not messages:  # what the rows of the keys say is out of date: write down what is true
+            ordering.let_go(ordering.hold_keys(token))
+            cursor.execute("DELETE FROM dlqadmin_claim WHERE token = %s", [token])
+            return None
+    return Claim(queue, token, values["single"], messages, claimed_at, time.monotonic())
+
+
+def _in_order(rows: list[Any], *, charged: bool) -> list[ClaimedMessage]:
+    """By keys in publish order; others in the order in which they became due."""
+    messages = [ClaimedMessage._make(row) for row in rows]
+    if not charged:
+        messages = [message._replace(attempts=message.attempts + 1) for message in messages]
+    return sorted(messages, key=lambda one: (not one.by_key and one.available_at, one.position))

@@ -1,36 +1,35 @@
-"""The way of a message through a consumer: claim -> run -> settle."""
+"""The way of messages through a consumer: slot -> claim -> run -> settle, for a turn of about a second."""
 
-import logging
+import random
 import time
+from collections import Counter
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from django.db import DatabaseError, InterfaceError, connection, transaction
-
 from dlqadmin.clock import db_now
-from dlqadmin.consumers.claim import ClaimedMessage, claim_one
-from dlqadmin.consumers.errors import ClaimLost
-from dlqadmin.consumers.registry import Handler, find_handler, longest_timeout
-from dlqadmin.consumers.run import Failure, Interrupted, prepare, run
-from dlqadmin.consumers.settle import Outcome, give_back, settle
-from dlqadmin.deadletters.capture import MessageGone
-from dlqadmin.deadletters.models import DeadLetter
-from dlqadmin.messages.failure import ErrorRecord
+from dlqadmin.consumers.batch import run_claim
+from dlqadmin.consumers.claim import Claim, claim_batch, claim_single
+from dlqadmin.consumers.pace import pace_of
+from dlqadmin.consumers.renewal import Renewal
+from dlqadmin.consumers.settle import Outcome
+from dlqadmin.consumers.slots import slot_of
+from dlqadmin.messages.wakeups import wake_now
 from dlqadmin.queues.models import SourceQueue
 
-logger = logging.getLogger(__name__)
+# Short, so that a warm shutdown is quick, a change of the queue's settings is noticed, and queues take turns.
+TURN_SECONDS = 1.0
 
 
 @dataclass(slots=True)
 class Round:
     """What one pass over a queue delivered, by outcome."""
 
-    outcomes: dict[Outcome, int] = field(default_factory=lambda: dict.fromkeys(Outcome, 0))
+    outcomes: Counter[Outcome] = field(default_factory=Counter)
 
     @property
     def deliveries(self) -> int:
         """How many messages were claimed."""
-        return sum(self.outcomes.values())
+        return self.outcomes.total()
 
     @property
     def wasted(self) -> int:
@@ -38,10 +37,77 @@ class Round:
         return self.outcomes[Outcome.RETRY] + self.outcomes[Outcome.DEAD]
 
 
+def take_turn(queue: SourceQueue, seconds: float = TURN_SECONDS) -> bool:
+    """Consume what is due for about so long, if a slot of the queue is free; whether work was left.
+
+    1. A consumer that finds more than one batch wakes another one: up to the queue's concurrency they share the work.
+    2. Suspects come first, each singly; then batches, of messages that have a key and that have none in turn.
+    3. A batch that has begun is finished; what it was too long for goes back.
+    """
+    with slot_of(queue) as slot:
+        if slot is None:
+            return False
+        return _consume(queue, slot, seconds)
+
+
+def _consume(queue: SourceQueue, slot: tuple[int, int], seconds: float) -> bool:
+    pace, claims = pace_of(queue.pk), _Claims(queue)
+    end, batches = time.monotonic() + seconds, 0
+    with Renewal(slot) as renewal:
+        while time.monotonic() < end:
+            claim = claims.next()
+            if claim is None:
+                return False
+            batches += 1
+            if batches == 2:
+                wake_now(queue.pk)
+            began, renewal.claim = time.monotonic(), claim.token
+            outcomes = run_claim(claim)
+            renewal.claim = None
+            pace.ran(outcomes.total() - outcomes[Outcome.GIVEN_BACK], time.monotonic() - began)
+    return True
+
+
+class _Claims:
+    """The claims of one turn: each source is asked until it is empty."""
+
+    def __init__(self, queue: SourceQueue) -> None:
+        self._queue = queue
+        normal = [(False, False), (True, False)]
+        if queue.ordered and random.random() < 0.5:
+            normal.reverse()
+        self._sources = [(False, True), (True, True), *normal]
+        self._size_one = _charges_first(queue)
+
+    def next(self) -> Claim | None:
+        """The next claim, or None when nothing is due."""
+        while self._sources:
+            by_key, suspect = self._sources[0]
+            claim = self._ask(by_key=by_key, suspect=suspect)
+            if claim:
+                return claim
+            self._sources.pop(0)
+        return None
+
+    def _ask(self, *, by_key: bool, suspect: bool) -> Claim | None:
+        if suspect or self._size_one:
+            return claim_single(self._queue, by_key=by_key, suspect=suspect)
+        return claim_batch(self._queue, pace_of(self._queue.pk).size, by_key=by_key)
+
+
+def _charges_first(queue: SourceQueue) -> bool:
+    """Whether starts are charged before: where one attempt is all there is, one in vain would be one too many."""
+    thresholds = [own.get("max_attempts") for own in queue.retry_overrides.values()]
+    return 1 in [queue.max_attempts, *thresholds]
+
+
+# --- One by one, as `reproduce` and tests do --------------------------------------------------------------------------
+
+
 def consume_once(queue: SourceQueue, due_before: datetime | None = None) -> Round:
     """One round: deliver every message of `queue` that is due at `due_before` (default: now) once, oldest first.
 
-    A message that fails is due again later than that, so it waits for the next round.
+    Claimed singly. A message that fails is due again later than that, so it waits for the next round.
     """
     moment = due_before or db_now()
     done = Round()
@@ -50,65 +116,15 @@ def consume_once(queue: SourceQueue, due_before: datetime | None = None) -> Roun
     return done
 
 
-def consume_for(queue: SourceQueue, seconds: float) -> bool:
-    """Consume what is due for about so long; True if nothing due was left."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if consume_one(queue) is None:
-            return True
-    return False
-
-
 def consume_one(queue: SourceQueue, *, due_before: datetime | None = None) -> Outcome | None:
-    """Claim, run and settle one message; None if none is due.
-
-    1. The claim and the attempt are committed.
-    2. An atomic handler and its settlement commit together; another handler is settled after it ran.
-    3. What the database refuses at that commit (a deferred constraint, a broken connection) is the message's failure.
-    4. A claim that was lost meanwhile settles nothing.
-    """
-    message = claim_one(queue, due_before=due_before, timeout=longest_timeout(queue.name, queue.timeout))
-    if message is None:
-        return None
-    handler = find_handler(queue.name, message.type)
-    try:
-        return _deliver(message, queue, handler)
-    except Interrupted as interrupted:
-        with transaction.atomic():
-            give_back(message)
-        raise interrupted.cause from None
-    except (ClaimLost, MessageGone):
-        return _fenced(message, queue)
-    except (DatabaseError, InterfaceError) as error:
-        return _settle_refused(message, queue, error)
+    """Claim one message singly, run and settle it; None if none is due."""
+    for by_key, suspect in ((False, False), (True, False), (False, True), (True, True)):
+        if claim := claim_single(queue, by_key=by_key, suspect=suspect, due_before=due_before):
+            return next(iter(+run_claim(claim)))
+    return None
 
 
-def _deliver(message: ClaimedMessage, queue: SourceQueue, handler: Handler | None) -> Outcome:
-    incoming = prepare(message, handler, queue.name)
-    if isinstance(incoming, Failure) or handler is None:
-        failure = incoming if isinstance(incoming, Failure) else None
-        with transaction.atomic():
-            return settle(message, queue, failure)
-    timeout = handler.timeout or queue.timeout
-    if handler.atomic:
-        with transaction.atomic():
-            return settle(message, queue, run(handler, incoming, timeout=timeout))
-    failure = run(handler, incoming, timeout=timeout)
-    with transaction.atomic():
-        return settle(message, queue, failure)
-
-
-def _settle_refused(message: ClaimedMessage, queue: SourceQueue, error: Exception) -> Outcome:
-    """The transaction of handler and settlement failed: settle it as a failed attempt, on a connection that works."""
-    connection.close_if_unusable_or_obsolete()
-    failure = Failure(DeadLetter.Reason.THRESHOLD, ErrorRecord.of_exception(error))
-    try:
-        with transaction.atomic():
-            return settle(message, queue, failure)
-    except (ClaimLost, MessageGone):
-        return _fenced(message, queue)
-
-
-def _fenced(message: ClaimedMessage, queue: SourceQueue) -> Outcome:
-    logger.warning("Message %s of %s: its claim was lost, so nothing was settled.", message.id, queue)
-    return Outcome.FENCED
+def consume_batch(queue: SourceQueue, size: int = 100) -> Counter[Outcome]:
+    """Claim one batch, run and settle it; empty if nothing is due."""
+    claim = claim_batch(queue, size) or claim_batch(queue, size, by_key=True)
+    return run_claim(claim) if claim else Counter()

@@ -23,3 +23,11 @@ class HandlerTimeout(KeyboardInterrupt):
 
 class ClaimLost(Exception):
     """The claim expired, or someone else holds it: this worker may settle nothing."""
+
+
+class Interrupted(Exception):
+    """The process is being ended while a handler ran: messages go back uncharged, then `cause` goes on."""
+
+    def __init__(self, cause: BaseException) -> None:
+        super().__init__(repr(cause))
+        self.cause = cause

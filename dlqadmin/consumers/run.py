@@ -1,23 +1,24 @@
 """Running a handler on one message: every way in which that can end becomes None (success) or a `Failure`."""
 
 import json
-from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from billiard.common import terminate_handler_fired  # type: ignore[attr-defined]  # newer than its stubs
-from django.db import transaction
 
 from dlqadmin.consumers.claim import ClaimedMessage
-from dlqadmin.consumers.errors import HandlerTimeout, Permanent, RetryAfter
+from dlqadmin.consumers.errors import HandlerTimeout, Interrupted, Permanent, RetryAfter
 from dlqadmin.consumers.registry import Handler
-from dlqadmin.consumers.timeout import time_limit
+from dlqadmin.consumers.timeout import Deadline
 from dlqadmin.deadletters.models import DeadLetter
 from dlqadmin.messages.failure import ErrorRecord
 
 Reason = DeadLetter.Reason
+
+# SQLSTATEs of transactions that got in each other's way: serialization failure, deadlock.
+_CONFLICTS = frozenset({"40001", "40P01"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,8 @@ class Failure:
     """Why a message was not processed.
 
     `reason`: the letter's reason if it dies of this. `at_once`: it dies now, whatever the threshold. `started`: the
-    handler ran, so the attempt counts. `retry_after`: seconds that the handler asked for.
+    handler ran, so the attempt counts. `retry_after`: seconds that the handler asked for. `classes`: the exception's
+    class and its bases, nearest first. `conflict`: the database ended the transaction because of another one.
     """
 
     reason: DeadLetter.Reason
@@ -51,14 +53,8 @@ class Failure:
     at_once: bool = False
     started: bool = True
     retry_after: float | None = None
-
-
-class Interrupted(Exception):
-    """The process is being ended while the handler ran: the message goes back uncharged, then `cause` goes on."""
-
-    def __init__(self, cause: BaseException) -> None:
-        super().__init__(repr(cause))
-        self.cause = cause
+    classes: tuple[str, ...] = ()
+    conflict: bool = False
 
 
 def prepare(message: ClaimedMessage, handler: Handler | None, queue: str) -> IncomingMessage | Failure:
@@ -82,7 +78,7 @@ def prepare(message: ClaimedMessage, handler: Handler | None, queue: str) -> Inc
         key=message.key,
         version=message.version,
         content_type=message.content_type,
-        headers=[tuple(header) for header in json.loads(message.headers)],
+        headers=[] if message.headers == "[]" else [tuple(one) for one in json.loads(message.headers)],
         attempt=message.attempts,
         generation=message.generation,
         lineage=message.lineage,
@@ -90,20 +86,20 @@ def prepare(message: ClaimedMessage, handler: Handler | None, queue: str) -> Inc
     )
 
 
-def run(handler: Handler, incoming: IncomingMessage, *, timeout: float) -> Failure | None:
-    """Call the handler; None if it returned. Raises Interrupted when the process itself is being ended.
+def run(handler: Handler, incoming: IncomingMessage, deadline: Deadline, timeout: float) -> Failure | None:
+    """Call the handler, for at most `timeout` seconds; None if it returned.
 
-    An atomic handler runs in a savepoint of the caller's transaction, so that a failure undoes its effects only.
+    What it wrote to the database is the caller's to keep or to undo. Raises Interrupted when the process itself is
+    being ended.
     """
     try:
-        with _savepoint(handler.atomic), time_limit(timeout):
+        deadline.start(timeout)
+        try:
             handler.function(incoming)
-    except Permanent as error:
-        return Failure(Reason.PERMANENT, ErrorRecord.of_exception(error), at_once=True)
-    except RetryAfter as error:
-        return Failure(Reason.THRESHOLD, ErrorRecord.of_exception(error), retry_after=max(error.seconds, 0.0))
+        finally:
+            deadline.stop()
     except Exception as error:  # noqa: BLE001 - whatever a handler raises is the outcome of its attempt
-        return Failure(Reason.THRESHOLD, ErrorRecord.of_exception(error))
+        return failure_of(error, handler)
     except HandlerTimeout as error:
         return Failure(Reason.TIMEOUT, ErrorRecord.of_exception(error))
     except SystemExit as error:
@@ -117,8 +113,28 @@ def run(handler: Handler, incoming: IncomingMessage, *, timeout: float) -> Failu
     return None
 
 
-def _savepoint(wanted: bool) -> Any:
-    return transaction.atomic() if wanted else nullcontext()
+def failure_of(error: Exception, handler: Handler | None = None) -> Failure:
+    """The failure that an exception stands for."""
+    record = ErrorRecord.of_exception(error)
+    if isinstance(error, Permanent) or (handler and _is_permanent(error, handler)):
+        return Failure(Reason.PERMANENT, record, at_once=True)
+    return Failure(
+        Reason.THRESHOLD,
+        record,
+        retry_after=max(error.seconds, 0.0) if isinstance(error, RetryAfter) else None,
+        classes=tuple(f"{base.__module__}.{base.__qualname__}" for base in type(error).__mro__),
+        conflict=getattr(error.__cause__ or error, "sqlstate", None) in _CONFLICTS,
+    )
+
+
+def _is_permanent(error: Exception, handler: Handler) -> bool:
+    """Whether the nearest of the error's classes that the handler names is named as permanent."""
+    for base in type(error).__mro__:
+        if base in handler.transient:
+            return False
+        if base in handler.permanent:
+            return True
+    return False
 
 
 def _exit_record(error: SystemExit) -> ErrorRecord:
@@ -136,8 +152,11 @@ def _decode(body: bytes | None, form: str) -> Any:
     if body is None:
         raise ValueError("there is no body")
     text = body.decode("utf-8")
-    return text if form == "text" else json.loads(text, parse_constant=_no_constant)
+    return text if form == "text" else _JSON.decode(text)
 
 
 def _no_constant(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
+
+
+_JSON = json.JSONDecoder(parse_constant=_no_constant)

@@ -1,23 +1,30 @@
-"""Settling a claimed message: one small function for each outcome, all inside the caller's transaction.
+"""Settling what a worker has run: one small function for each outcome, each for any number of messages at once.
 
-Each first locks the claim, so a worker that was paused past its claim settles nothing (ClaimLost).
+All of it belongs to the caller's transaction. The claim is looked at last: a worker that was paused past its claim gets
+ClaimLost, and nothing of its transaction remains.
 """
 
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from django.db import connection
+from django.db import connection, transaction
 
-from dlqadmin.consumers.claim import ClaimedMessage, hold
-from dlqadmin.consumers.decide import Die, RetryPolicy, decide
+from dlqadmin.consumers.claim import Claim, ClaimedMessage
+from dlqadmin.consumers.decide import Die, Retry, RetryPolicy, decide
 from dlqadmin.consumers.errors import ClaimLost
 from dlqadmin.consumers.run import Failure
-from dlqadmin.deadletters.capture import dead_letter
+from dlqadmin.deadletters.capture import Death, dead_letters
+from dlqadmin.deadletters.holding import park_at_letters
 from dlqadmin.deadletters.models import DeadLetter
-from dlqadmin.deadletters.outcomes import mark_succeeded
+from dlqadmin.deadletters.outcomes import mark_resolved
 from dlqadmin.leases.node import node_name
-from dlqadmin.messages.failure import ErrorRecord
-from dlqadmin.messages.models import Attempt
+from dlqadmin.messages import ordering
+from dlqadmin.messages.attempts import StartRecord, record_starts
+from dlqadmin.messages.discards import sample_discards
+from dlqadmin.messages.models import Attempt, Discard
 from dlqadmin.queues import books
 from dlqadmin.queues.models import AccountKind, SourceQueue
 
@@ -26,128 +33,202 @@ class Outcome(StrEnum):
     """How a delivery ended."""
 
     PROCESSED = "processed"
+    DUPLICATE = "duplicate"
+    STALE = "stale"
     RETRY = "retry"
     DEAD = "dead"
     GIVEN_BACK = "given back"
     FENCED = "fenced"
 
 
-def settle(message: ClaimedMessage, queue: SourceQueue, failure: Failure | None) -> Outcome:
-    """Write down how the delivery ended."""
-    hold(message.token)
-    outcome = _processed(message, queue) if failure is None else _failed(message, queue, failure)
-    _drop_claim(message.token)
-    return outcome
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """What came of one message: `failure`, `discard`, or neither when it was processed. `clock`: the monotonic moment
+    at which its handler started."""
+
+    message: ClaimedMessage
+    clock: float
+    failure: Failure | None = None
+    discard: Discard.Kind | None = None
 
 
-def give_back(message: ClaimedMessage) -> Outcome:
-    """Return the message to its queue as if it had not been claimed: the start is not an attempt."""
-    hold(message.token)
-    _release(message, "attempts = attempts - 1")
-    _drop_claim(message.token)
-    return Outcome.GIVEN_BACK
+# What a message that ends well, or is dropped, is in the books and to the letter that it was redriven from.
+_ENDS = {
+    None: (Outcome.PROCESSED, AccountKind.PROCESSED, DeadLetter.Resolution.SUCCEEDED),
+    Discard.Kind.DUPLICATE: (Outcome.DUPLICATE, AccountKind.DUPLICATE, DeadLetter.Resolution.DUPLICATE),
+    Discard.Kind.STALE: (Outcome.STALE, AccountKind.STALE, DeadLetter.Resolution.STALE),
+}
 
+_DELETE = "DELETE FROM dlqadmin_message WHERE id = ANY(%s) AND claim_id = %s"
 
-def policy_of(queue: SourceQueue) -> RetryPolicy:
-    """The queue's retry policy."""
-    return RetryPolicy(
-        max_attempts=queue.max_attempts,
-        base=queue.backoff_base,
-        factor=queue.backoff_factor,
-        cap=queue.backoff_cap,
-        jitter=queue.backoff_jitter,
-    )
-
-
-def _processed(message: ClaimedMessage, queue: SourceQueue) -> Outcome:
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "DELETE FROM dlqadmin_message WHERE id = %s AND claim_id = %s", [message.id, message.token]
-        )
-        if cursor.rowcount != 1:
-            raise ClaimLost
-    books.post(queue.pk, AccountKind.PROCESSED)
-    if message.letter_id is not None:
-        mark_succeeded(message.letter_id)
-    return Outcome.PROCESSED
-
-
-def _failed(message: ClaimedMessage, queue: SourceQueue, failure: Failure) -> Outcome:
-    """Retry or die; a failed start leaves its error, one that never began leaves only the letter's reason."""
-    decision = decide(failure, message.attempts, policy_of(queue))
-    if isinstance(decision, Die):
-        if failure.started:
-            record_attempt(message, queue.pk, Attempt.Outcome.FAILED, message.attempts, failure.error)
-        _die(message, queue, decision.reason, failure)
-        return Outcome.DEAD
-    _release(message, "available_at = clock_timestamp() + make_interval(secs => %s)", decision.seconds)
-    record_attempt(
-        message, queue.pk, Attempt.Outcome.FAILED, message.attempts, failure.error, decision.seconds
-    )
-    return Outcome.RETRY
-
-
-def _die(message: ClaimedMessage, queue: SourceQueue, reason: DeadLetter.Reason, failure: Failure) -> None:
-    dead_letter(
-        message=message.id,
-        claim=message.token,
-        queue=queue.pk,
-        reason=reason,
-        error=failure.error,
-        attempts=message.attempts if failure.started else message.attempts - 1,
-        lost=message.lost,
-        worker=node_name(),
-    )
-
-
-_ATTEMPT = """
-INSERT INTO dlqadmin_attempt (queue_id, lineage, generation, number, outcome, type, started_at, ended_at, retry_at,
-    worker, error_class, error_text, error_raw, traceback)
-VALUES (%s, %s, %s, %s, %s, %s, %s, clock_timestamp(),
-    clock_timestamp() + make_interval(secs => %s), %s, %s, %s, %s, %s)
+_RETRY = """
+UPDATE dlqadmin_message AS message SET claim_id = NULL, attempts = failed.attempts, last_attempt_at = failed.started,
+    available_at = clock_timestamp() + make_interval(secs => failed.wait)
+FROM unnest(%s::bigint[], %s::int[], %s::timestamptz[], %s::float8[]) AS failed (id, attempts, started, wait)
+WHERE message.id = failed.id AND message.claim_id = %s
 """
 
+_RELEASE = "UPDATE dlqadmin_message SET claim_id = NULL, attempts = attempts - %s WHERE claim_id = %s"
+_HOLD = "SELECT FROM dlqadmin_claim WHERE token = %s AND until > clock_timestamp() FOR UPDATE"
+_HOLD_HASTILY = """
+SELECT set_config('synchronous_commit', 'off', true) FROM dlqadmin_claim
+WHERE token = %s AND until > clock_timestamp() FOR UPDATE
+"""
+_DROP = "DELETE FROM dlqadmin_claim WHERE token = %s AND until > clock_timestamp()"
 
-def record_attempt(
-    message: ClaimedMessage,
-    queue_id: int,
-    outcome: Attempt.Outcome,
-    number: int,
-    error: ErrorRecord,
-    retry_in: float | None = None,
-    worker: str = "",
+
+def settle(
+    claim: Claim, deliveries: Sequence[Delivery], *, last: bool = True, durable: bool = True
+) -> Counter[Outcome]:
+    """Write down how these deliveries of a claim ended; how many had each outcome.
+
+    `last`: the claim ends with them, and what else it holds goes back to the queue uncharged. `durable`: the commit
+    waits for the disk (a last one always does).
+    """
+    outcomes: Counter[Outcome] = Counter()
+    for discard, (outcome, account, resolution) in _ENDS.items():
+        ended = [one.message for one in deliveries if one.failure is None and one.discard is discard]
+        if ended:
+            _end(claim, ended, account, resolution)
+            outcomes[outcome] = len(ended)
+    sample_discards(
+        claim.queue.pk, [(one.discard, one.message) for one in deliveries if one.discard is not None]
+    )
+    outcomes += _failed(claim, [(one, one.failure) for one in deliveries if one.failure is not None])
+    if last:
+        outcomes[Outcome.GIVEN_BACK] = _finish(claim, rest=len(deliveries) < len(claim.messages))
+    else:
+        _must_be_one(_HOLD if durable else _HOLD_HASTILY, claim.token)
+    return outcomes
+
+
+def hold(claim: Claim) -> None:
+    """ClaimLost if the claim is not this worker's any more; else it is locked for the rest of the transaction."""
+    _must_be_one(_HOLD, claim.token)
+
+
+@transaction.atomic
+def give_back(claim: Claim) -> int:
+    """Return everything that the claim still holds as if it had not been claimed: a start of it is not an attempt."""
+    return _finish(claim, rest=True)
+
+
+def policy_of(queue: SourceQueue, type: str) -> RetryPolicy:
+    """The retry policy for messages of this type."""
+    own = queue.retry_overrides.get(type, {})
+    return RetryPolicy(
+        max_attempts=own.get("max_attempts", queue.max_attempts),
+        base=own.get("backoff_base", queue.backoff_base),
+        factor=own.get("backoff_factor", queue.backoff_factor),
+        cap=own.get("backoff_cap", queue.backoff_cap),
+        jitter=own.get("backoff_jitter", queue.backoff_jitter),
+        permanent=own.get("permanent_errors", queue.permanent_errors),
+        transient=own.get("transient_errors", queue.transient_errors),
+    )
+
+
+def _end(
+    claim: Claim, messages: list[ClaimedMessage], account: AccountKind, resolution: DeadLetter.Resolution
 ) -> None:
-    """Keep the error of a start that failed or was lost, with when the next one is due (in seconds from now)."""
-    values: list[Any] = [
-        queue_id,
-        message.lineage,
-        message.generation,
-        number,
-        outcome.value,
-        message.type,
-        message.last_attempt_at,
-        retry_in,
-        worker or node_name(),
-        error.error_class,
-        error.text,
-        error.raw,
-        error.traceback,
+    """They leave the queue: the row goes, the account grows, the letter that one came from is settled."""
+    _change(_DELETE, [[message.id for message in messages], claim.token], len(messages))
+    books.post(claim.queue.pk, account, len(messages))
+    if letters := [message.letter_id for message in messages if message.letter_id is not None]:
+        mark_resolved(letters, resolution)
+
+
+def _failed(claim: Claim, failed: list[tuple[Delivery, Failure]]) -> Counter[Outcome]:
+    """Each waits for another attempt, or dies; a failed start leaves its error."""
+    if not failed:
+        return Counter()
+    decided = [
+        (one, failure, decide(failure, one.message.attempts, policy_of(claim.queue, one.message.type)))
+        for one, failure in failed
     ]
-    with connection.cursor() as cursor:
-        cursor.execute(_ATTEMPT, values)
+    _record(claim, decided)
+    dying = [(one, failure, end.reason) for one, failure, end in decided if isinstance(end, Die)]
+    waiting = [(one, end.seconds) for one, _, end in decided if isinstance(end, Retry)]
+    if waiting:
+        _wait(claim, waiting)
+    if dying:
+        _die(claim, dying)
+    return Counter({Outcome.RETRY: len(waiting), Outcome.DEAD: len(dying)})
 
 
-def _release(message: ClaimedMessage, change: str, *values: float) -> None:
-    """Let go of the message, with a further change to its row."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            f"UPDATE dlqadmin_message SET claim_id = NULL, {change} WHERE id = %s AND claim_id = %s",  # noqa: S608
-            [*values, message.id, message.token],
+def _record(claim: Claim, decided: list[tuple[Delivery, Failure, Die | Retry]]) -> None:
+    record_starts(
+        claim.queue.pk,
+        [
+            StartRecord.of(
+                one.message,
+                Attempt.Outcome.FAILED,
+                failure.error,
+                number=one.message.attempts,
+                started_at=claim.moment(one.clock),
+                worker=node_name(),
+                retry_in=end.seconds if isinstance(end, Retry) else None,
+            )
+            for one, failure, end in decided
+            if failure.started
+        ],
+    )
+
+
+def _wait(claim: Claim, waiting: list[tuple[Delivery, float]]) -> None:
+    values = [
+        [one.message.id for one, _ in waiting],
+        [one.message.attempts for one, _ in waiting],
+        [claim.moment(one.clock) for one, _ in waiting],
+        [seconds for _, seconds in waiting],
+        claim.token,
+    ]
+    _change(_RETRY, values, len(waiting))
+
+
+def _die(claim: Claim, dying: list[tuple[Delivery, Failure, DeadLetter.Reason]]) -> None:
+    """A start that never began, for want of a handler or a readable body, was not an attempt."""
+    deaths = [
+        Death(
+            message=one.message.id,
+            reason=reason,
+            error=failure.error,
+            attempts=one.message.attempts - (not failure.started),
+            lost=one.message.lost,
+            started=claim.moment(one.clock) if failure.started else None,
         )
-        if cursor.rowcount != 1:
-            raise ClaimLost
+        for one, failure, reason in dying
+    ]
+    dead_letters(queue=claim.queue.pk, claim=claim.token, worker=node_name(), deaths=deaths)
 
 
-def _drop_claim(token: int) -> None:
+def _finish(claim: Claim, *, rest: bool) -> int:
+    """End the claim: what it still holds (only if there is a `rest`) and its keys are free; how many messages."""
+    given_back = 0
+    if rest:
+        with connection.cursor() as cursor:
+            cursor.execute(_RELEASE, [int(claim.single), claim.token])
+            given_back = cursor.rowcount
+    if claim.by_key:
+        free_keys(claim.token, claim.queue.on_death)
+    _must_be_one(_DROP, claim.token)
+    return given_back
+
+
+def free_keys(token: int, on_death: str) -> None:
+    """Free the keys of a claim whose messages are settled; those with a letter are parked if the queue holds keys."""
+    keys = ordering.hold_keys(token)
+    if on_death == SourceQueue.OnDeath.HOLD:
+        park_at_letters(keys)
+    ordering.let_go(keys)
+
+
+def _must_be_one(statement: str, token: int) -> None:
+    _change(statement, [token], 1)
+
+
+def _change(statement: str, values: list[Any], expected: int) -> None:
+    """Execute a statement that must touch exactly so many rows; ClaimLost if the worker does not hold them any more."""
     with connection.cursor() as cursor:
-        cursor.execute("DELETE FROM dlqadmin_claim WHERE token = %s", [token])
+        cursor.execute(statement, values)
+        if cursor.rowcount != expected:
+            raise ClaimLost

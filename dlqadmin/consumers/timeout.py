@@ -1,6 +1,8 @@
 """Ending a handler that runs too long."""
 
+import faulthandler
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,25 +10,49 @@ from types import FrameType
 
 from dlqadmin.consumers.errors import HandlerTimeout
 
+# Seconds after its time-out at which a handler that is still running is ended together with its process.
+KILL_AFTER = 10.0
+
+
+class Deadline:
+    """The interval timer of this process: `start` before each handler, `stop` after it."""
+
+    def __init__(self) -> None:
+        self._seconds = 0.0
+
+    def start(self, seconds: float) -> None:
+        """Raise HandlerTimeout in the main thread after so much wall-clock time."""
+        self._seconds = seconds
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+
+    def stop(self) -> None:
+        """No more time-out. A signal that is on its way is ignored: the handler has just ended."""
+        self._seconds = 0.0
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+    def expire(self, signum: int, frame: FrameType | None) -> None:
+        """The signal's handler."""
+        if self._seconds:
+            raise HandlerTimeout(f"still running after {self._seconds:g} s")
+
 
 @contextmanager
-def time_limit(seconds: float) -> Iterator[None]:
-    """Raise HandlerTimeout inside the block once `seconds` of wall-clock time have passed.
+def deadlines(longest: float) -> Iterator[Deadline]:
+    """A Deadline for handlers of which none may take more than `longest` seconds, counted from now.
 
-    Uses the process's interval timer, so it needs the main thread, which a prefork child's tasks have.
+    Code that holds the interpreter (a loop in C) or swallows the exception sees no time-out. KILL_AFTER seconds later
+    the process writes its stack to stderr and ends, from a thread that needs no interpreter; the message is then a
+    suspect. Needs the main thread of its process, which a prefork child's tasks have.
     """
     if threading.current_thread() is not threading.main_thread():
-        raise RuntimeError(
-            "Consumers need the main thread of their process: run Celery with the prefork pool."
-        )
-
-    def expire(signum: int, frame: FrameType | None) -> None:
-        raise HandlerTimeout(f"still running after {seconds:g} s")
-
-    before = signal.signal(signal.SIGALRM, expire)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+        raise RuntimeError("Consumers need the main thread of their process: run Celery with --pool prefork.")
+    deadline = Deadline()
+    before = signal.signal(signal.SIGALRM, deadline.expire)
+    # Not sys.stderr: a worker puts its log there, which is no file.
+    faulthandler.dump_traceback_later(longest + KILL_AFTER, exit=True, file=sys.__stderr__ or sys.stderr)
     try:
-        yield
+        yield deadline
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        faulthandler.cancel_dump_traceback_later()
+        deadline.stop()
         signal.signal(signal.SIGALRM, before)

@@ -5,71 +5,83 @@
 3. If it was redriven before, the letter that it came from is marked as returned.
 """
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from django.db import connection, transaction
 
-from dlqadmin.clusters.assign import assign
+from dlqadmin.clusters.assign import assign_all
 from dlqadmin.deadletters.models import DeadLetter
 from dlqadmin.deadletters.outcomes import mark_returned
 from dlqadmin.messages.failure import ErrorRecord
 
 _MOVE = """
-WITH gone AS (
-    DELETE FROM dlqadmin_message WHERE id = %(message)s AND claim_id = %(claim)s RETURNING *
+WITH death AS (
+    SELECT * FROM unnest(%(message)s::bigint[], %(cluster)s::bigint[], %(reason)s::text[], %(attempts)s::int[],
+        %(lost)s::int[], %(error_class)s::text[], %(error_text)s::text[], %(error_raw)s::bytea[],
+        %(traceback)s::text[], %(started)s::timestamptz[])
+        AS death (message, cluster, reason, attempts, lost, error_class, error_text, error_raw, traceback, started)
+), gone AS (
+    DELETE FROM dlqadmin_message AS message USING death
+    WHERE message.id = death.message AND message.claim_id = %(claim)s
+    RETURNING message.*, death.cluster, death.reason, death.attempts AS counted, death.lost AS losses,
+        death.error_class, death.error_text, death.error_raw, death.traceback, death.started
 )
 INSERT INTO dlqadmin_deadletter (message_id, key, version, type, body, content_type, content_encoding, headers,
     lineage, generation, position, queue_id, cluster_id, state, resolution, reason, attempts, attempts_counter, lost,
     error_class, error_text, error_raw, traceback, worker, body_size, sent_at, last_attempt_at, previous_id)
 SELECT message_id, key, version, type, body, content_type, content_encoding, headers, lineage,
-    generation + 1, position, queue_id, %(cluster)s, 'open', '', %(reason)s, %(attempts)s, 'dlqadmin', %(lost)s,
-    %(error_class)s, %(error_text)s, %(error_raw)s, %(traceback)s, %(worker)s, coalesce(octet_length(body), 0),
-    published_at, last_attempt_at, letter_id
-FROM gone RETURNING id, previous_id
+    generation + 1, position, queue_id, cluster, 'open', '', reason, counted, 'dlqadmin', losses,
+    error_class, error_text, error_raw, traceback, %(worker)s, coalesce(octet_length(body), 0),
+    published_at, coalesce(started, last_attempt_at), letter_id
+FROM gone ORDER BY position RETURNING id, previous_id
 """
 
 
+@dataclass(frozen=True, slots=True)
+class Death:
+    """A message that is to become a dead letter. `message`: the id of its row; `attempts`: starts whose outcome
+    counted; `lost`: starts whose worker was lost; `started`: when the last attempt began, None: as the row says."""
+
+    message: int
+    reason: DeadLetter.Reason
+    error: ErrorRecord
+    attempts: int
+    lost: int
+    started: datetime | None = None
+
+
 class MessageGone(Exception):
-    """The message is not held under this claim any more; nothing was captured."""
+    """A message is not held under this claim any more; nothing was captured."""
 
 
-def dead_letter(
-    *,
-    message: int,
-    claim: int,
-    queue: int,
-    reason: DeadLetter.Reason,
-    error: ErrorRecord,
-    attempts: int,
-    lost: int,
-    worker: str,
-) -> int:
-    """Turn the message with this id, held under `claim`, into an open dead letter; the letter's id.
+def dead_letters(*, queue: int, claim: int, worker: str, deaths: Sequence[Death]) -> list[int]:
+    """Turn these messages of one queue, held under `claim`, into open dead letters; the letters' ids, oldest first.
 
-    `attempts`: starts whose outcome counted; `lost`: starts whose worker was lost. Runs inside the caller's
-    transaction; raises MessageGone if the message is not there to be moved.
+    Runs inside the caller's transaction, all or none; raises MessageGone if one is not there to be moved.
     """
-    cluster = assign(queue_id=queue, error_class=error.error_class, error_text=error.text)
+    errors = [(death.error.error_class, death.error.text) for death in deaths]
     values: dict[str, Any] = {
-        "message": message,
         "claim": claim,
-        "cluster": cluster,
-        "reason": reason.value,
-        "attempts": attempts,
-        "lost": lost,
-        "error_class": error.error_class,
-        "error_text": error.text,
-        "error_raw": error.raw,
-        "traceback": error.traceback,
         "worker": worker,
+        "message": [death.message for death in deaths],
+        "cluster": assign_all(queue_id=queue, errors=errors),
+        "reason": [death.reason.value for death in deaths],
+        "attempts": [death.attempts for death in deaths],
+        "lost": [death.lost for death in deaths],
+        "error_class": [death.error.error_class for death in deaths],
+        "error_text": [death.error.text for death in deaths],
+        "error_raw": [death.error.raw for death in deaths],
+        "traceback": [death.error.traceback for death in deaths],
+        "started": [death.started for death in deaths],
     }
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(_MOVE, values)
-        row = cursor.fetchone()
-        if row is None:
-            raise MessageGone(message)
-        letter, previous = row
-        if previous is not None:
+        moved = cursor.fetchall()
+        if len(moved) != len(deaths):
+            raise MessageGone(f"{len(deaths) - len(moved)} of {len(deaths)} messages")
+        if previous := [row[1] for row in moved if row[1] is not None]:
             mark_returned(previous)
-    moved: int = letter
-    return moved
+    return [row[0] for row in moved]

@@ -1,5 +1,6 @@
 """Dead letters."""
 
+from django.contrib.postgres.indexes import HashIndex
 from django.db import models
 
 from dlqadmin.clock import ClockTimestamp
@@ -103,6 +104,12 @@ class DeadLetter(Envelope):
             models.Index(fields=["cluster", "state", "last_attempt_at"], name="letter_of_cluster"),
             # serves: one message through all its lives.
             models.Index(fields=["lineage", "generation"], name="letter_of_lineage"),
+            # serves: which letters hold a key of an ordered queue. A hash: a key may be longer than a btree takes.
+            HashIndex(
+                fields=["key"],
+                condition=models.Q(state__in=["open", "redriving"], key__isnull=False),
+                name="letter_holding_key",
+            ),
             # serves: the search by message id.
             models.Index(fields=["message_id"], name="letter_by_message_id"),
         ]

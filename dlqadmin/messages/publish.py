@@ -9,6 +9,7 @@ from typing import Any
 from django.db import connection, transaction
 
 from dlqadmin.messages.ids import new_message_id
+from dlqadmin.messages.ordering import announce
 from dlqadmin.messages.wakeups import wake
 from dlqadmin.queues import books
 from dlqadmin.queues.models import AccountKind, SourceQueue
@@ -16,14 +17,16 @@ from dlqadmin.text import TYPE_LIMIT, storable
 
 Body = bytes | str | dict[str, Any] | list[Any] | None
 Header = tuple[str, str, str | None]
+KEY_LIMIT = 1024  # bytes: keys are indexed together with their queue and position
 
 # The position is the id that the row gets at its first publishing. Rows of one statement are numbered in their order.
 _INSERT = """
 INSERT INTO dlqadmin_message (id, position, queue_id, message_id, key, version, type, body, content_type,
-    content_encoding, headers, lineage, generation, attempts, lost, suspect, available_at, published_at)
-SELECT n, n, %(queue)s, message_id, key, version, type, body, content_type, content_encoding, headers::jsonb, lineage,
-    0, 0, 0, false, clock_timestamp() + make_interval(secs => wait), clock_timestamp()
-FROM (
+    content_encoding, headers, lineage, by_key, generation, attempts, lost, suspect, available_at, published_at)
+SELECT n, n, queue.id, message_id, key, version, type, body, content_type, content_encoding, headers::jsonb, lineage,
+    queue.ordered AND key IS NOT NULL, 0, 0, 0, false, clock_timestamp() + make_interval(secs => wait),
+    clock_timestamp()
+FROM dlqadmin_sourcequeue AS queue, (
     SELECT nextval(pg_get_serial_sequence('dlqadmin_message', 'id')) AS n, rows.* FROM (
         SELECT * FROM unnest(%(message_ids)s::text[], %(keys)s::bytea[], %(versions)s::bigint[], %(types)s::text[],
             %(bodies)s::bytea[], %(content_types)s::text[], %(content_encodings)s::text[], %(headers)s::text[],
@@ -33,7 +36,8 @@ FROM (
         ORDER BY place
     ) AS rows
 ) AS numbered
-RETURNING id
+WHERE queue.id = %(queue)s
+RETURNING id, by_key
 """
 
 
@@ -42,7 +46,8 @@ class Outgoing:
     """A message to publish.
 
     `body`: bytes as they are; text as UTF-8; a dict or list as JSON; None is no body. `headers`: (name, type, base64
-    or None) in order. `delay`: seconds until it is due. An error names the field.
+    or None) in order. `key`: text as UTF-8, at most KEY_LIMIT bytes. `delay`: seconds until it is due. An error names
+    the field.
     """
 
     type: str
@@ -64,6 +69,8 @@ class Outgoing:
             raise ValueError(
                 "message_id must not hold NUL or half of a surrogate pair: PostgreSQL cannot keep it."
             )
+        if self.key is not None and len(_key_bytes(self.key)) > KEY_LIMIT:
+            raise ValueError(f"key must have at most {KEY_LIMIT} bytes.")
         if self.delay < 0:
             raise ValueError("delay must be 0 or more seconds.")
 
@@ -86,10 +93,14 @@ def publish_many(queue: SourceQueue | str, messages: Iterable[Outgoing]) -> list
     columns = dict(zip(_COLUMNS, (list(column) for column in zip(*rows, strict=True)), strict=True))
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(_INSERT, columns | {"queue": target.pk})
-        ids = [row[0] for row in cursor.fetchall()]
-        books.post(target.pk, AccountKind.RECEIVED, len(ids))
-        wake(target.pk, target.celery_queue)
-    return ids
+        inserted = cursor.fetchall()
+        if not inserted:
+            raise SourceQueue.DoesNotExist(f"The queue {target} does not exist any more.")
+        books.post(target.pk, AccountKind.RECEIVED, len(inserted))
+        if in_order := [row[0] for row in inserted if row[1]]:
+            announce(in_order)
+        wake(target.pk)
+    return [row[0] for row in inserted]
 
 
 _COLUMNS = (
@@ -111,7 +122,7 @@ def _row(message: Outgoing) -> tuple[Any, ...]:
     body, content_type = _encode(message.body)
     return (
         message.message_id or new_message_id(),
-        message.key.encode() if isinstance(message.key, str) else message.key,
+        None if message.key is None else _key_bytes(message.key),
         message.version,
         storable(message.type)[:TYPE_LIMIT],
         body,
@@ -121,6 +132,10 @@ def _row(message: Outgoing) -> tuple[Any, ...]:
         uuid.uuid4(),
         message.delay,
     )
+
+
+def _key_bytes(key: bytes | str) -> bytes:
+    return key.encode("utf-8", "surrogatepass") if isinstance(key, str) else key
 
 
 def _encode(body: Body) -> tuple[bytes | None, str]:

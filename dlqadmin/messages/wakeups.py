@@ -1,18 +1,58 @@
-"""Waking consumers. A wake-up is only a hint: the rows are the truth, and a sweep finds what a lost hint left."""
+"""Waking consumers. A wake-up is only a hint: the rows are the truth, and a sweep finds what a lost hint left.
+
+At most one wake-up of a queue is on its way: who wants another first marks the queue, and finds the mark of whoever
+was before. The consumer that receives the wake-up removes the mark.
+"""
 
 import logging
 
 from celery import current_app
-from django.db import transaction
+from django.db import DatabaseError, InterfaceError, connection, transaction
 
 logger = logging.getLogger(__name__)
 
 CONSUME_TASK = "dlqadmin.consumers.consume"
 
+# Who finds the mark reads only, so publishers do not queue up for this row. The mark may be lost in a crash: it is a
+# hint about a hint, so nobody waits for the disk.
+_MARK = """
+UPDATE dlqadmin_sourcequeue SET wake_pending_until = clock_timestamp() + interval '10 seconds'
+WHERE id = %s AND coalesce(wake_pending_until <= clock_timestamp(), true) AND NOT paused AND archived_at IS NULL
+RETURNING celery_queue, set_config('synchronous_commit', 'off', true)
+"""
 
-def wake(queue_id: int, celery_queue: str) -> None:
-    """Tell a consumer, when the caller's transaction commits, that `queue_id` has work."""
-    transaction.on_commit(lambda: send_wakeup(queue_id, celery_queue), robust=True)
+_UNMARK = """
+UPDATE dlqadmin_sourcequeue SET wake_pending_until = NULL WHERE id = %s AND wake_pending_until IS NOT NULL
+RETURNING set_config('synchronous_commit', 'off', true)
+"""
+
+
+def wake(queue_id: int) -> None:
+    """Tell a consumer, when the caller's transaction commits, that the queue has work."""
+    transaction.on_commit(lambda: wake_now(queue_id), robust=True)
+
+
+def wake_now(queue_id: int) -> bool:
+    """Send a wake-up unless one is on its way; whether one was sent. Outside of a transaction.
+
+    What the database does not take is left to the sweep.
+    """
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute(_MARK, [queue_id])
+            row = cursor.fetchone()
+    except (DatabaseError, InterfaceError):
+        logger.warning("Queue %s could not be marked for a wake-up; the sweep will wake it.", queue_id)
+        return False
+    if row:
+        send_wakeup(queue_id, row[0])
+    return row is not None
+
+
+def wakeup_arrived(queue_id: int) -> None:
+    """From now on the queue may be sent another wake-up."""
+    with connection.cursor() as cursor:
+        cursor.execute(_UNMARK, [queue_id])
 
 
 def send_wakeup(queue_id: int, celery_queue: str) -> None:

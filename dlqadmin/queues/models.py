@@ -57,7 +57,12 @@ class SourceQueue(models.Model):
     backoff_factor = models.FloatField(default=2.0)
     backoff_cap = models.FloatField(default=300.0, help_text="seconds")
     backoff_jitter = models.BooleanField(default=True)
-    retry_overrides = models.JSONField(default=dict, help_text="per message type, the fields above")
+    retry_overrides = models.JSONField(
+        default=dict, help_text="per message type, some of the fields above but `max_lost`"
+    )
+    # Names of exception classes, with or without their module; the nearest base class that is named decides.
+    permanent_errors = models.JSONField(default=list, help_text="a message that fails so dies at once")
+    transient_errors = models.JSONField(default=list, help_text="retried although a base class is permanent")
 
     # Running.
     concurrency = models.PositiveIntegerField(

@@ -31,10 +31,15 @@ WITH live AS (
     WHERE letter.id = batch.letter_id AND letter.state = 'redriving' RETURNING letter.*
 ), sent AS (
     INSERT INTO dlqadmin_message (position, queue_id, message_id, key, version, type, body, content_type,
-        content_encoding, headers, lineage, generation, attempts, lost, suspect, available_at, published_at, letter_id)
-    SELECT position, queue_id, message_id, key, version, type, body, content_type, content_encoding,
-        headers, lineage, generation, 0, 0, false, clock_timestamp(), coalesce(sent_at, clock_timestamp()), id
-    FROM marked ORDER BY position RETURNING letter_id
+        content_encoding, headers, lineage, by_key, generation, attempts, lost, suspect, available_at, published_at,
+        letter_id)
+    SELECT position, queue_id, message_id, marked.key, version, type, body, content_type, content_encoding,
+        headers, lineage, queue.ordered AND marked.key IS NOT NULL, generation, 0, 0, false, clock_timestamp(),
+        coalesce(sent_at, clock_timestamp()), marked.id
+    FROM marked JOIN dlqadmin_sourcequeue AS queue ON queue.id = marked.queue_id
+    ORDER BY position RETURNING queue_id, key, by_key, letter_id
+), announced AS (
+    INSERT INTO dlqadmin_keyarrival (queue_id, key) SELECT DISTINCT queue_id, key FROM sent WHERE by_key
 )
 UPDATE dlqadmin_redriveitem AS item SET outcome = 'sent', sent_at = clock_timestamp()
 FROM batch, sent WHERE item.id = batch.id AND batch.letter_id = sent.letter_id
@@ -73,7 +78,7 @@ def _send_batch(redrive: Redrive) -> int:
         cursor.execute(_SEND, {"redrive": redrive.pk, "most": BATCH})
         sent = cursor.rowcount
         if sent:
-            wake(redrive.queue_id, redrive.queue.celery_queue)
+            wake(redrive.queue_id)
     return sent
 
 

@@ -4,8 +4,8 @@ import threading
 
 import pytest
 
-from dlqadmin.consumers.registry import consumer, declared, find_handler, longest_timeout
-from dlqadmin.consumers.timeout import time_limit
+from dlqadmin.consumers.registry import consumer, declared, find_handler
+from dlqadmin.consumers.timeout import deadlines
 
 
 def one(message) -> None:
@@ -33,13 +33,9 @@ def test_a_temporary_handler_is_gone_afterwards() -> None:
     assert find_handler("q", "t") is None
 
 
-def test_a_claim_must_outlast_the_slowest_handler_of_its_queue() -> None:
-    with (
-        declared("q", type="slow", function=one, timeout=90),
-        declared("q", type="quick", function=two, timeout=1),
-    ):
-        assert longest_timeout("q", 30) == 90
-    assert longest_timeout("q", 30) == 30
+def test_only_an_atomic_handler_can_be_repeatable() -> None:
+    with pytest.raises(ValueError, match="atomic"):
+        consumer("q", type="t", atomic=False, repeatable=True)(one)
 
 
 def test_consumers_outside_the_main_thread_are_refused_in_words() -> None:
@@ -47,7 +43,7 @@ def test_consumers_outside_the_main_thread_are_refused_in_words() -> None:
 
     def run() -> None:
         try:
-            with time_limit(1):
+            with deadlines(1):
                 pass
         except RuntimeError as error:
             said.append(str(error))

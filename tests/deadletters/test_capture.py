@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 import dlqadmin
-from dlqadmin.consumers.claim import claim_one
+from dlqadmin.consumers.claim import claim_single
 from dlqadmin.deadletters import capture
-from dlqadmin.deadletters.capture import MessageGone, dead_letter
+from dlqadmin.deadletters.capture import Death, MessageGone, dead_letters
 from dlqadmin.deadletters.models import DeadLetter
 from dlqadmin.messages.failure import ErrorRecord
 from dlqadmin.messages.models import Message
@@ -16,18 +16,12 @@ from dlqadmin.messages.publish import publish
 
 
 def kill(queue, **wrong) -> int:
-    message = claim_one(queue, timeout=30)
-    assert message
-    values = {"message": message.id, "claim": message.token} | wrong
-    return dead_letter(
-        **values,
-        queue=queue.pk,
-        reason=DeadLetter.Reason.THRESHOLD,
-        error=ErrorRecord.of_text("boom"),
-        attempts=1,
-        lost=0,
-        worker="w",
-    )
+    claim = claim_single(queue)
+    assert claim
+    values = {"message": claim.messages[0].id, "claim": claim.token} | wrong
+    error = ErrorRecord.of_text("boom")
+    death = Death(values["message"], DeadLetter.Reason.THRESHOLD, error, attempts=1, lost=0)
+    return dead_letters(queue=queue.pk, claim=values["claim"], worker="w", deaths=[death])[0]
 
 
 def test_nothing_of_a_message_changes_on_its_way_into_a_letter(queue) -> None:
