@@ -11,7 +11,7 @@ import environ
 from csp.constants import NONE, SELF
 
 from dlqadmin import embedded
-from dlqadmin.brokers.pgmq import celery_settings
+from dlqadmin.brokers.choice import broker_settings
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 HOME = embedded.HOME
@@ -108,9 +108,12 @@ DATABASES["default"] |= {"CONN_MAX_AGE": 60, "CONN_HEALTH_CHECKS": True}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # Celery: the same database as broker (pgmq), or the broker that CELERY_BROKER_URL names.
-CELERY_BROKER_URL, CELERY_BROKER_TRANSPORT_OPTIONS = celery_settings(
-    env.str("CELERY_BROKER_URL", default=""), DATABASES["default"]
+_broker = broker_settings(
+    env.str("CELERY_BROKER_URL", default=""),
+    DATABASES["default"],
+    env.json("CELERY_BROKER_TRANSPORT_OPTIONS", default={}),
 )
+vars().update({f"CELERY_{name.upper()}": value for name, value in _broker.items()})
 CELERY_TASK_SERIALIZER = "json"
 CELERY_ACCEPT_CONTENT = ["json"]
 CELERY_TASK_IGNORE_RESULT = True
