@@ -12,7 +12,8 @@ class Job:
     """A singleton job.
 
     `catch_up`: after a time without a leader, run "once" for all missed moments or for "all" of them. `limit`: seconds
-    after which a run counts as dead and is started again. `queue`: the Celery queue that carries it.
+    after which a run counts as dead and is started again. `queue`: the Celery queue that carries it. `when`: a
+    condition in SQL; at a due moment at which it does not hold there is nothing to do, so there is no trigger.
     """
 
     name: str
@@ -21,6 +22,7 @@ class Job:
     catch_up: Literal["once", "all"] = "once"
     limit: float = 60.0
     queue: str = "system"
+    when: str = ""
 
 
 _jobs: dict[str, Job] = {}
@@ -33,8 +35,12 @@ def job(
     cron: str | None = None,
     catch_up: Literal["once", "all"] = "once",
     limit: float = 60.0,
+    when: str = "",
 ) -> Callable[[Callable[[], object]], Callable[[], object]]:
     """Declare the decorated function as a singleton job, `every` so many seconds or by a `cron` expression (UTC).
+
+    `when`, an SQL condition without placeholders, says whether there is work for it: the leader asks for all jobs in
+    one query, so that an idle system stands still. It must be quick, and true whenever the job would do something.
 
     Each transaction that the function opens must be `leases.run.guarded()`: a run that was given up cannot commit.
     """
@@ -46,7 +52,7 @@ def job(
         known = _jobs.get(name)
         if known and known.function is not function:
             raise ValueError(f"Two jobs named {name!r}: {known.function} and {function}.")
-        _jobs[name] = Job(name, function, schedule, catch_up, limit)
+        _jobs[name] = Job(name, function, schedule, catch_up, limit, when=when)
         return function
 
     return declare

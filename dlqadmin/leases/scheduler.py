@@ -1,10 +1,10 @@
 """Celery's beat on as many nodes as you like: `celery -A dlqadmin beat` uses this scheduler.
 
-Each tick does at most two of these, each one statement:
+Each tick does at most two of these, each one statement (3 is two):
 
 1. A node that does not lead tries to acquire the lease (every STANDBY seconds, so a release is noticed at once).
 2. The leader renews (every RENEW seconds).
-3. It makes the triggers that are due since the last ones, and hands their ids to Celery.
+3. It makes the triggers that are due since the last ones, of jobs that have work, and hands their ids to Celery.
 4. Every REISSUE seconds, and right after a take-over, it hands out again what was not started or whose run died.
 
 A database that is away is tried again; the lead is lost by itself meanwhile, and missed moments are caught up.
@@ -87,7 +87,8 @@ class LeaseScheduler(Scheduler):
         if not self.lead.acquire():
             return False
         logger.info("%s leads now, with token %s.", self.node, self.lead.token)
-        self.after = triggers.last_due(job.name for job in all_jobs())
+        # Where nothing may have been to do, the moments without a trigger were not missed.
+        self.after = triggers.last_due(job.name for job in all_jobs() if not job.when)
         self.reissued = float("-inf")
         return True
 
@@ -97,9 +98,8 @@ class LeaseScheduler(Scheduler):
         for job in all_jobs():
             # A job that never had a trigger starts now: nothing of it was missed.
             new += triggers.plan(job, self.after.setdefault(job.name, now), now)
-        if not new:
-            return
-        made = triggers.make(self.lead, new)
+        wanted = triggers.with_work(new)
+        made = triggers.make(self.lead, wanted) if wanted else []
         for trigger in new:
             self.after[trigger.job] = max(self.after[trigger.job], trigger.due_at)
         self._hand_out(made)

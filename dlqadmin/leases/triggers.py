@@ -4,14 +4,14 @@ due -> started -> done | failed        a run that died is started again under a 
 skipped                                a range of missed moments that nobody will run
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from django.db import IntegrityError, connection, transaction
 
-from dlqadmin.leases.jobs import Job
+from dlqadmin.leases.jobs import Job, find_job
 from dlqadmin.leases.lease import FencedOut, Lease, note_fenced
 from dlqadmin.leases.models import Trigger
 from dlqadmin.leases.schedule import Due
@@ -87,6 +87,17 @@ def _skipped(job: Job, due: Due) -> list[NewTrigger]:
     if due.earlier_to is None:
         return []
     return [NewTrigger(job.name, due.earlier_to, Trigger.State.SKIPPED, due.earlier - 1, due.earlier_from)]
+
+
+def with_work(new: Sequence[NewTrigger]) -> list[NewTrigger]:
+    """Those of these triggers whose job has no condition, or one that holds now."""
+    conditions = {trigger.job: job.when for trigger in new if (job := find_job(trigger.job)) and job.when}
+    if not conditions:
+        return list(new)
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT " + ", ".join(f"({condition})" for condition in conditions.values()))
+        holds = dict(zip(conditions, cursor.fetchone(), strict=True))
+    return [trigger for trigger in new if holds.get(trigger.job, True)]
 
 
 def make(lease: Lease, new: Iterable[NewTrigger]) -> list[tuple[int, str]]:

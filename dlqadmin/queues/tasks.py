@@ -3,4 +3,4 @@
 from dlqadmin.leases.jobs import job
 from dlqadmin.queues import books
 
-job("queues.fold_books", every=10, limit=30)(books.fold)
+job("queues.fold_books", every=10, limit=30, when="EXISTS (SELECT FROM dlqadmin_accountdelta)")(books.fold)

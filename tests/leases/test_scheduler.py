@@ -1,5 +1,7 @@
 """Beat on as many nodes as you like."""
 
+import time
+from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
@@ -8,11 +10,15 @@ from django.db import DatabaseError, connection
 
 from dlqadmin import tasks  # noqa: F401 - declares all jobs
 from dlqadmin.celery import app as celery_app
-from dlqadmin.clock import ClockTimestamp
-from dlqadmin.leases.jobs import all_jobs
+from dlqadmin.clock import ClockTimestamp, db_now
+from dlqadmin.leases import triggers
+from dlqadmin.leases.jobs import all_jobs, find_job
 from dlqadmin.leases.models import Heartbeat, TakeOver, Trigger
 from dlqadmin.leases.models import Lease as LeaseRow
 from dlqadmin.leases.scheduler import LEASE_SECONDS, LeaseScheduler
+from dlqadmin.messages.publish import publish
+from dlqadmin.queues.models import SourceQueue
+from tests.acceptance.processes import wait_for
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -39,7 +45,7 @@ def sent(monkeypatch) -> list[tuple[int, str]]:
 def beat(sent):
     """Make a node with its own clock."""
 
-    def make(name: str = "a", clock: Clock | None = None) -> LeaseScheduler:
+    def make(name: str = "a", clock: Callable[[], float] | None = None) -> LeaseScheduler:
         scheduler = LeaseScheduler(app=celery_app)
         scheduler.node = scheduler.lead.node = f"beat@{name}"
         scheduler.lead.monotonic = clock or Clock()
@@ -56,7 +62,13 @@ def test_one_node_leads_and_the_other_stands_by(beat) -> None:
     assert {row.node for row in Heartbeat.objects.all()} == {"beat@a", "beat@b"}
 
 
-def test_the_leader_makes_a_trigger_for_every_job_and_hands_it_out_once(beat, sent) -> None:
+@pytest.fixture
+def always_work(monkeypatch) -> None:
+    """Every job's condition holds."""
+    monkeypatch.setattr(triggers, "with_work", list)
+
+
+def test_the_leader_makes_a_trigger_for_every_job_and_hands_it_out_once(beat, sent, always_work) -> None:
     clock = Clock()
     node = beat("a", clock)
     node.tick()
@@ -71,7 +83,34 @@ def test_the_leader_makes_a_trigger_for_every_job_and_hands_it_out_once(beat, se
     assert all(row.missed > 0 for row in Trigger.objects.exclude(job="leases.prune"))
 
 
-def test_what_was_not_started_is_issued_again_after_a_take_over(beat, sent) -> None:
+def test_a_job_without_work_gets_no_trigger_and_one_with_work_does(beat, sent, queue) -> None:
+    node = beat("a")
+    node.tick()
+
+    def due() -> list[str]:
+        node.after = {job.name: node.lead.database_now() - timedelta(seconds=30) for job in all_jobs()}
+        sent.clear()
+        node.tick()
+        return [name for _, name in sent if (job := find_job(name)) and job.when]
+
+    assert due() == []
+    publish(queue, type="note", body={})
+    SourceQueue.objects.update(wake_pending_until=None)  # its wake-up was lost
+    assert set(due()) == {"consumers.sweep", "queues.fold_books"}
+
+
+def test_a_new_leader_counts_no_moment_of_an_idle_job_as_missed(beat, sent, queue) -> None:
+    beat("a").tick()
+    Trigger.objects.create(job="consumers.sweep", due_at=db_now() - timedelta(hours=5), state="done", token=1)
+    LeaseRow.objects.update(until=ClockTimestamp())
+    publish(queue, type="note", body={})
+    SourceQueue.objects.update(wake_pending_until=None)
+    second = beat("b", time.monotonic)
+    wait_for(lambda: second.tick() and "consumers.sweep" in [name for *_, name in sent], "the sweep", 10)
+    assert Trigger.objects.filter(job="consumers.sweep", state="due").get().missed <= 1
+
+
+def test_what_was_not_started_is_issued_again_after_a_take_over(beat, sent, always_work) -> None:
     first = beat("a")
     first.tick()
     first.after = {"queues.fold_books": first.lead.database_now() - timedelta(seconds=30)}
@@ -120,7 +159,7 @@ def test_a_database_that_is_away_is_tried_again(beat, monkeypatch, caplog) -> No
     assert node.lead.leads
 
 
-def test_a_broker_that_is_away_loses_no_run(beat, monkeypatch) -> None:
+def test_a_broker_that_is_away_loses_no_run(beat, monkeypatch, always_work) -> None:
     node = beat()
     node.tick()
     node.after = {"queues.fold_books": node.lead.database_now() - timedelta(seconds=30)}
