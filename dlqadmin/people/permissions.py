@@ -38,6 +38,7 @@ ACTIONS: dict[str, str] = {
     "alert.acknowledge": Role.OPERATOR,
     "cluster.diagnose": Role.OPERATOR,
     "redrive.start": Role.OPERATOR,
+    "queue.pause": Role.OPERATOR,  # and resume
     "queue.configure": Role.LEAD,
     "queue.assign": ADMIN,
     "demo.mend": ADMIN,

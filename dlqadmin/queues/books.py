@@ -10,6 +10,9 @@ from django.db import connection
 from dlqadmin.leases.run import guarded
 from dlqadmin.queues.models import AccountKind
 
+# What stands before the rows of new entries, for statements that post in one step with what they tell of.
+POST = "INSERT INTO dlqadmin_accountdelta (queue_id, kind, delta)"
+
 # One statement sees one snapshot: exactly the deltas that are deleted are added.
 _FOLD = """
 WITH gone AS (
@@ -32,7 +35,7 @@ def post(queue_id: int, kind: AccountKind, delta: int = 1) -> None:
     """Append an entry, inside the caller's transaction. An undo is a counter-entry: a negative delta."""
     with connection.cursor() as cursor:
         cursor.execute(
-            "INSERT INTO dlqadmin_accountdelta (queue_id, kind, delta) VALUES (%s, %s, %s)",
+            f"{POST} VALUES (%s, %s, %s)",
             [queue_id, kind.value, delta],
         )
 

@@ -10,6 +10,7 @@ from django.utils.translation import gettext as _
 
 from dlqadmin.alerts.urgency import QueueUrgency, urgencies
 from dlqadmin.people.permissions import User, role_rank, visible_owners
+from dlqadmin.queues.models import SourceQueue
 
 MOST_QUEUES = 12
 THEMES = ("system", "light", "dark")
@@ -31,6 +32,11 @@ class Sidebar:
     def queues(self) -> list[QueueUrgency]:
         """As many as the sidebar holds."""
         return self.all_queues[:MOST_QUEUES]
+
+    @cached_property
+    def paused(self) -> set[int]:
+        """The ids of paused queues, also of those that the person may not see."""
+        return set(SourceQueue.objects.filter(paused=True, archived_at=None).values_list("pk", flat=True))
 
     @property
     def letters(self) -> int:

@@ -16,6 +16,14 @@ def load_queue(name: str) -> SourceQueue:
     return get_object_or_404(SourceQueue.objects.select_related("owner"), name=name)
 
 
+def load_native_queue(name: str) -> SourceQueue:
+    """The queue with this name, if its messages lie here: what runs elsewhere we cannot stop."""
+    queues = SourceQueue.objects.select_related("owner").filter(
+        kind=SourceQueue.Kind.NATIVE, archived_at=None
+    )
+    return get_object_or_404(queues, name=name)
+
+
 def load_letter(pk: int) -> DeadLetter:
     """The letter, with the first bytes of its body as `body_head`; the body itself stays in the database."""
     head = Func(F("body"), Value(1), Value(HEAD_BYTES), function="substring", output_field=BinaryField())

@@ -27,6 +27,7 @@ class Row:
     urgency: QueueUrgency
     ledger: Ledger
     progress: Progress | None
+    paused: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,7 @@ class Step:
 def overview(request: HttpRequest) -> HttpResponse:
     """All queues that the person may see, the most urgent first."""
     sidebar = Sidebar(request.user)
-    rows = overview_rows(sidebar.all_queues)
+    rows = overview_rows(sidebar.all_queues, sidebar.paused)
     steps = [next_step(row) for row in rows if row.urgency.letters]
     context = {
         "sidebar": sidebar,
@@ -54,11 +55,19 @@ def overview(request: HttpRequest) -> HttpResponse:
     return render_live(request, "overview/page.html", context | totals(rows), seconds=10)
 
 
-def overview_rows(queues: list[QueueUrgency]) -> list[Row]:
+def overview_rows(queues: list[QueueUrgency], paused: set[int]) -> list[Row]:
     """The queues with their ledgers and the progress of their largest clusters: two queries for any number."""
     ledgers = read_ledgers([queue.queue_id for queue in queues])
     progress = progress_of([queue.top_cluster for queue in queues if queue.top_cluster])
-    return [Row(queue, ledgers[queue.queue_id], progress.get(queue.top_cluster or 0)) for queue in queues]
+    return [
+        Row(
+            queue,
+            ledgers[queue.queue_id],
+            progress.get(queue.top_cluster or 0),
+            queue.queue_id in paused,
+        )
+        for queue in queues
+    ]
 
 
 def next_step(row: Row) -> Step:

@@ -1,4 +1,4 @@
-"""A queue: its books, its clusters, its newest letters, its redrives."""
+"""A queue: its books, its clusters, its newest letters, its redrives, and what its consumers are at."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -6,11 +6,13 @@ from typing import Any
 
 from django.db.models import Count, Max, Min
 from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
 
 from dlqadmin.alerts.models import Alert
 from dlqadmin.clusters.models import ErrorCluster
 from dlqadmin.deadletters.ledger import read_ledgers
 from dlqadmin.deadletters.models import DeadLetter, DeadLetterQuerySet
+from dlqadmin.messages.pause import pause_of
 from dlqadmin.people.permissions import may
 from dlqadmin.queues.models import SourceQueue
 from dlqadmin.redrive.stages import Progress, progress_of
@@ -18,6 +20,7 @@ from dlqadmin.web.live import render_live
 from dlqadmin.web.load import load_queue
 from dlqadmin.web.redrives import with_counts
 from dlqadmin.web.routes import route
+from dlqadmin.web.runtime import BOUND, MOST_KEYS, at_work, blocked_rows, last_discards
 
 MOST_CLUSTERS = 25
 MOST_LETTERS = 8
@@ -57,7 +60,23 @@ def queue(request: HttpRequest, queue: SourceQueue) -> HttpResponse:
         "alert": Alert.objects.filter(queue=queue, closed_at=None).order_by("-severity", "opened_at").first(),
         "may_configure": may(request.user, "queue.configure", queue),
     }
+    if queue.kind == SourceQueue.Kind.NATIVE:
+        context |= runtime_of(queue) | {"may_pause": may(request.user, "queue.pause", queue)}
     return render_live(request, "queue/page.html", context, seconds=10)
+
+
+def runtime_of(queue: SourceQueue) -> dict[str, Any]:
+    """What only a queue has whose messages run here."""
+    return {
+        "native": True,
+        "pause": pause_of(queue),
+        "work": at_work(queue),
+        "blocked": blocked_rows(queue),
+        "most_keys": MOST_KEYS,
+        "bound": BOUND,
+        "discards": last_discards(queue),
+        "now": timezone.now(),
+    }
 
 
 def cluster_sizes(letters: DeadLetterQuerySet) -> list[Any]:

@@ -9,6 +9,7 @@ from dlqadmin.web.health import healthz
 from dlqadmin.web.letter import letter, letter_body
 from dlqadmin.web.letters import letters
 from dlqadmin.web.overview import overview
+from dlqadmin.web.pause import queue_pause, queue_resume
 from dlqadmin.web.queue import queue
 from dlqadmin.web.redrives import redrive, redrives
 from dlqadmin.web.session import choose_theme, sign_in, sign_out
@@ -20,6 +21,8 @@ register_converter(QueueNameConverter, "queue")
 urlpatterns = [
     path("", overview, name="overview"),
     path("queues/<queue:name>/", queue, name="queue"),
+    path("queues/<queue:name>/pause/", queue_pause, name="queue-pause"),
+    path("queues/<queue:name>/resume/", queue_resume, name="queue-resume"),
     path("queues/<queue:name>/settings/", queue_settings, name="queue-settings"),
     path("letters/", letters, name="letters"),
     path("letters/<int:pk>/", letter, name="letter"),

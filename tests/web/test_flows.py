@@ -15,6 +15,7 @@ from dlqadmin.people.models import AuditEntry, Owner
 from dlqadmin.queues.models import SourceQueue
 from dlqadmin.redrive.models import Redrive
 from dlqadmin.redrive.run import send_pending
+from tests.web.filling import filled
 from tests.web.making import cluster_of
 
 PASSWORD = "correct horse"
@@ -119,7 +120,8 @@ def test_acknowledging_an_alert_keeps_it_open_and_says_who(signed_in: Any, alert
 
 def test_a_lead_changes_the_threshold_and_the_history_says_why(signed_in: Any, queue: SourceQueue) -> None:
     client, address = signed_in("lead"), reverse("queue-settings", args=[queue.name])
-    assert client.post(address, {"max_attempts": "5", "reason": "measured"})["Location"] == address
+    data = filled(client, address, max_attempts="5", reason="measured")
+    assert client.post(address, data)["Location"] == address
     queue.refresh_from_db()
     assert queue.max_attempts == 5
     page = client.get(address).text
@@ -129,7 +131,8 @@ def test_a_lead_changes_the_threshold_and_the_history_says_why(signed_in: Any, q
 
 @pytest.mark.parametrize("value", ["", "-1", "101", "3.5", "many"])
 def test_a_threshold_outside_of_0_to_100_is_refused(value: str, signed_in: Any, queue: SourceQueue) -> None:
-    page = signed_in("lead").post(reverse("queue-settings", args=[queue.name]), {"max_attempts": value})
+    client, address = signed_in("lead"), reverse("queue-settings", args=[queue.name])
+    page = client.post(address, filled(client, address, max_attempts=value))
     assert page.status_code == 422
     assert 'aria-invalid="true"' in page.text
     queue.refresh_from_db()
@@ -138,7 +141,7 @@ def test_a_threshold_outside_of_0_to_100_is_refused(value: str, signed_in: Any, 
 
 def test_no_threshold_is_allowed_and_warned_of(signed_in: Any, queue: SourceQueue) -> None:
     client, address = signed_in("lead"), reverse("queue-settings", args=[queue.name])
-    client.post(address, {"max_attempts": "0"})
+    client.post(address, filled(client, address, max_attempts="0"))
     assert "tried for ever" in client.get(address).text
     assert "no threshold" in client.get(reverse("queue", args=[queue.name])).text
 
@@ -146,11 +149,11 @@ def test_no_threshold_is_allowed_and_warned_of(signed_in: Any, queue: SourceQueu
 def test_only_an_admin_gives_a_queue_another_owner(signed_in: Any, queue: SourceQueue) -> None:
     other = Owner.objects.create(name="Billing", slug="billing")
     before = queue.owner
-    data = {"max_attempts": "3", "owner": str(other.pk)}
-    signed_in("lead").post(reverse("queue-settings", args=[queue.name]), data)
+    lead, admin, address = signed_in("lead"), signed_in("admin"), reverse("queue-settings", args=[queue.name])
+    lead.post(address, filled(lead, address, owner=str(other.pk)))
     queue.refresh_from_db()
     assert queue.owner == before
-    signed_in("admin").post(reverse("queue-settings", args=[queue.name]), data)
+    admin.post(address, filled(admin, address, owner=str(other.pk)))
     queue.refresh_from_db()
     assert queue.owner == other
     assert AuditEntry.objects.get().after == {"owner": "Billing"}

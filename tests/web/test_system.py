@@ -179,3 +179,24 @@ def test_a_broker_that_takes_a_connection_and_never_answers_does_not_hold_up_the
 def test_a_broker_whose_library_is_missing_is_not_reached(monkeypatch) -> None:
     monkeypatch.setattr(reach, "current_app", Celery("sqs", broker="sqs://", set_as_current=False))
     assert reach.reach_broker() == reach.Reach("sqs, localhost", reached=False)
+
+
+def test_a_late_consumer_is_named_to_the_team_of_its_queue_only(signed_in, healthy, queue) -> None:
+    FencedWrite.objects.create(what=f"consumer of {queue}", token=12, current=None, node="n")
+    FencedWrite.objects.create(what="consumer of gone", token=13, current=None, node="n")
+    FencedWrite.objects.create(what="alerts.evaluate", token=3, current=4, node="n")
+    FencedWrite.objects.create(what="old", token=1, current=2, node="n")
+    FencedWrite.objects.filter(what="old").update(at=ClockTimestamp() - timedelta(days=2))
+
+    def fenced(role: str | None) -> str:
+        text = " ".join(signed_in(role).get("/system/").text.split())
+        return text.partition('<section id="fenced"')[2].partition("</section>")[0]
+
+    member, stranger, admin = fenced("viewer"), fenced(None), fenced("admin")
+    assert 'href="/queues/late-notices/">late-notices</a>' in member
+    assert "late-notices" not in stranger
+    assert stranger.count("consumer of another team") == 2
+    assert "consumer of gone" in admin
+    assert "gone" not in member
+    for text in ("3 in 24 h", "its messages are run again", "not valid any more", "valid was 4"):
+        assert text in stranger
