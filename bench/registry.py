@@ -1,0 +1,11 @@
+"""The measurements by name."""
+
+from collections.abc import Callable
+
+from bench.consume import consume
+from bench.report import Report
+
+# (quick, say) -> Report: `quick` asks for less data, `say` takes a line of progress. Raises BenchError.
+BENCHES: dict[str, Callable[[bool, Callable[[str], None]], Report]] = {
+    "consume": consume,
+}
