@@ -3,6 +3,7 @@
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from django.db import transaction
 
@@ -16,8 +17,8 @@ from dlqadmin.redrive.models import Diagnosis, Redrive, RedriveItem
 
 
 @contextmanager
-def scratch_queue(max_attempts: int) -> Iterator[SourceQueue]:
-    """A native queue with this threshold and no wait between attempts.
+def scratch_queue(max_attempts: int, **policy: Any) -> Iterator[SourceQueue]:
+    """A native queue with this threshold, other fields as given, and no wait between attempts.
 
     It is archived from the start, so the workers, alerts and pages of a running dlqadmin leave it alone.
     """
@@ -27,6 +28,7 @@ def scratch_queue(max_attempts: int) -> Iterator[SourceQueue]:
         backoff_base=0.0,
         backoff_jitter=False,
         archived_at=ClockTimestamp(),
+        **policy,
     )
     try:
         yield queue

@@ -1,31 +1,45 @@
 """Printing what was measured beside what was published."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
 Row = Sequence[object]
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """One published table: its title, its columns, the rows as published and as measured here."""
+    """One published table: its title, its columns, the rows as published and as measured here.
+
+    `not_compared`: columns that depend on how a system is built, printed beside the published ones without judgement.
+    """
 
     title: str
     columns: Sequence[str]
     published: Sequence[Row]
     measured: Sequence[Row]
+    not_compared: Collection[str] = ()
 
     @property
     def differences(self) -> int:
-        """How many cells differ; a missing or additional row counts with all its cells."""
-        width = len(self.columns)
-        extra = abs(len(self.published) - len(self.measured)) * width
-        pairs = zip(self.published, self.measured, strict=False)
-        return extra + sum(a != b for row, other in pairs for a, b in zip(row, other, strict=True))
+        """How many cells differ; a missing or additional row counts with all its compared cells."""
+        return sum(
+            column not in self.not_compared and published != measured
+            for row in self._cells()
+            for column, published, measured in row
+        )
 
     def lines(self) -> list[str]:
-        """The table as text; a cell that differs reads "measured (published …)"."""
-        cells = [[_cell(*pair) for pair in zip(*rows, strict=True)] for rows in self._pairs()]
+        """The table as text; a cell that differs or is not compared reads "measured (published …)"."""
+        cells = [
+            [
+                str(measured)
+                if published == measured and column not in self.not_compared
+                else f"{measured} (published {published})"
+                for column, published, measured in row
+            ]
+            for row in self._cells()
+        ]
         widths = [
             max(len(line[n]) for line in [list(self.columns), *cells]) for n in range(len(self.columns))
         ]
@@ -38,17 +52,10 @@ class Table:
             ),
         ]
 
-    def _pairs(self) -> list[tuple[Row, Row]]:
-        nothing = ["missing"] * len(self.columns)
-        length = max(len(self.published), len(self.measured))
+    def _cells(self) -> list[list[tuple[str, object, object]]]:
+        """Row by row: column, published, measured. A row that one side lacks differs in every cell."""
+        missing = ["missing"] * len(self.columns)
         return [
-            (
-                self.published[n] if n < len(self.published) else nothing,
-                self.measured[n] if n < len(self.measured) else nothing,
-            )
-            for n in range(length)
+            list(zip(self.columns, published, measured, strict=True))
+            for published, measured in zip_longest(self.published, self.measured, fillvalue=missing)
         ]
-
-
-def _cell(published: object, measured: object) -> str:
-    return str(measured) if measured == published else f"{measured} (published {published})"

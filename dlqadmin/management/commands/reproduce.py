@@ -4,13 +4,14 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from dlqadmin.reproduce import deadletters, leader
+from dlqadmin.reproduce import deadletters, leader, order
 
 REPRODUCTIONS = {
     "thresholds": deadletters.thresholds,
     "redrive": deadletters.redrive,
     "choice": deadletters.choice,
     "leader": leader.leader,
+    "order": order.order,
 }
 
 
