@@ -211,6 +211,8 @@ def _settings(socket_folder: str, *, fsync: bool) -> dict[str, str]:
         "unix_socket_directories": _quoted_in_list(socket_folder),
         "unix_socket_permissions": "0700",
         "max_connections": "100",
+        # The tables of the queues die and grow within seconds; a minute is an age.
+        "autovacuum_naptime": "10s",
         "lc_messages": "C",  # `_answers` and `_failure` read its messages
         "timezone": "UTC",
         "log_timezone": "UTC",

@@ -15,6 +15,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import takewhile
 from typing import NamedTuple
 
@@ -23,20 +24,22 @@ from django.db import DatabaseError, InterfaceError, transaction
 from dlqadmin.consumers.claim import Claim, ClaimedMessage
 from dlqadmin.consumers.connect import reconnect
 from dlqadmin.consumers.errors import ClaimLost, Interrupted
-from dlqadmin.consumers.guard import Guard, guard_of
+from dlqadmin.consumers.guard import Guard, Plain, guard_of
 from dlqadmin.consumers.pace import BATCH_SECONDS, pace_of
 from dlqadmin.consumers.registry import Handler, find_handler
 from dlqadmin.consumers.run import Failure, failure_of, prepare, run
 from dlqadmin.consumers.session import (
+    Bare,
     Conflict,
     Mark,
     Savepoint,
     Undone,
     Unmarked,
+    let_callbacks_fail,
     limit_transaction,
-    limited_statements,
+    limited_session,
 )
-from dlqadmin.consumers.settle import Delivery, Outcome, give_back, hold, settle
+from dlqadmin.consumers.settle import SETTLE_SECONDS, Delivery, Outcome, end_now, give_back, hold, settle
 from dlqadmin.consumers.timeout import Deadline, deadlines
 from dlqadmin.deadletters.capture import MessageGone
 from dlqadmin.leases.lease import FencedOut, note_fenced
@@ -78,7 +81,8 @@ def run_claim(claim: Claim) -> Counter[Outcome]:
             return _run_alone(claim, work)
         return _run_on_rungs(claim, work)
     except Interrupted as interrupted:
-        give_back(claim)
+        with suppress(ClaimLost):  # somebody else has freed it
+            give_back(claim)
         raise interrupted.cause from None
     except (ClaimLost, MessageGone):
         return _fenced(claim)
@@ -156,6 +160,7 @@ def _run_together(claim: Claim, work: list[Work], mark: Mark) -> Counter[Outcome
             if delivery.failure:
                 turn.failed(one.message)
         guard.leave()
+        let_callbacks_fail()
         return settle(claim, deliveries)
 
 
@@ -183,6 +188,7 @@ def _run_one(claim: Claim, one: Work) -> Counter[Outcome]:
     if not isinstance(failure, Failure):
         return failure
     with transaction.atomic():
+        limit_transaction(SETTLE_SECONDS)
         return settle(claim, [Delivery(one.message, clock, failure)], last=claim.single)
 
 
@@ -197,12 +203,13 @@ def _try_one(claim: Claim, one: Work) -> Counter[Outcome] | Failure:
             mark.begin()
             delivery = _deliver(claim, one, guard, deadline, mark)
             guard.leave()
+            let_callbacks_fail()
             return settle(claim, [delivery], last=claim.single)
     except Conflict as conflict:
         return conflict.failure
     except _REFUSED as error:
         reconnect()
-        return failure_of(error)
+        return failure_of(error, one.handler)
 
 
 def _deliver(claim: Claim, one: Work, guard: Guard, deadline: Deadline, mark: Mark) -> Delivery:
@@ -232,28 +239,31 @@ def _run_each(claim: Claim, work: list[Work]) -> Counter[Outcome]:
     """Each message is settled right after its handler returned. That commit may be lost in a crash of the database,
     and then the message runs again: nobody was promised that it would not."""
     outcomes: Counter[Outcome] = Counter()
+    longest = max(one.timeout for one in work)
     guard = guard_of(claim.queue, locked=False)
     guard.enter(one.message for one in work)
-    with limited_statements(max(one.timeout for one in work)):
-        for one in (turn := _InTurn(work, BATCH_SECONDS)):
-            delivery = _run_without_transaction(claim, one, guard)
-            outcomes += _settle_one(claim, delivery, guard)
-            if delivery.failure:
-                turn.failed(one.message)
-    if not claim.single:
-        outcomes[Outcome.GIVEN_BACK] += give_back(claim)
+    with limited_session(longest):
+        with deadlines(longest + BATCH_SECONDS) as deadline:
+            for one in (turn := _InTurn(work, BATCH_SECONDS)):
+                delivery = _run_without_transaction(claim, one, guard, deadline)
+                outcomes += _settle_one(claim, delivery, guard)
+                if delivery.failure:
+                    turn.failed(one.message)
+        if not claim.single:
+            outcomes[Outcome.GIVEN_BACK] += give_back(claim)
     return outcomes
 
 
-def _run_without_transaction(claim: Claim, one: Work, guard: Guard) -> Delivery:
+def _run_without_transaction(claim: Claim, one: Work, guard: Guard, deadline: Deadline) -> Delivery:
     message, clock = one.message, time.monotonic()
     if discard := guard.verdict(message):
         return Delivery(message, clock, discard=discard)
     incoming = prepare(message, one.handler, claim.queue.name)
     if isinstance(incoming, Failure) or one.handler is None:
         return Delivery(message, clock, incoming if isinstance(incoming, Failure) else None)
-    with deadlines(one.timeout) as deadline:
-        failure = run(one.handler, incoming, deadline, one.timeout)
+    bare = Bare()
+    failure = run(one.handler, incoming, deadline, one.timeout)
+    failure = bare.check() or failure
     if failure:
         reconnect()
     else:
@@ -267,10 +277,15 @@ def _settle_one(claim: Claim, delivery: Delivery, guard: Guard) -> Counter[Outco
         return _settle_now(claim, delivery, guard)
     except _REFUSED:
         reconnect()
+        if delivery.failure is None and delivery.discard is None:
+            guard.passed(delivery.message)  # what it had written down is undone
         return _settle_now(claim, delivery, guard)
 
 
-@transaction.atomic
 def _settle_now(claim: Claim, delivery: Delivery, guard: Guard) -> Counter[Outcome]:
-    guard.leave()
-    return settle(claim, [delivery], last=claim.single, durable=False)
+    processed = delivery.failure is None and delivery.discard is None
+    if processed and isinstance(guard, Plain) and not claim.single and delivery.message.letter_id is None:
+        return end_now(claim, delivery.message)
+    with transaction.atomic():
+        guard.leave()
+        return settle(claim, [delivery], last=claim.single, durable=False)

@@ -11,72 +11,86 @@ whole, and what is taken of it stands at its head.
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from django.db import connection, transaction
+from django.db import transaction
 
 from dlqadmin.leases.node import node_name
 from dlqadmin.messages import ordering
+from dlqadmin.prepared import prepared_cursor
 from dlqadmin.queues.models import SourceQueue
 
 # Seconds that a claim holds without being renewed, and after which it is renewed.
 LEASE = 15.0
 RENEW_EVERY = 5.0
 
+# Before anything was published.
+EVER = datetime.min.replace(tzinfo=UTC)
+
 _MESSAGE = """
 message.id, message_id, message.key, version, type, body, content_type, content_encoding, headers::text, lineage,
-generation, position, attempts, lost, published_at, last_attempt_at, letter_id, by_key, available_at
+generation, position, attempts + %(uncharged)s, lost, published_at, letter_id, by_key, available_at
 """
 
+# The claim of a batch may be lost in a crash of the database, which frees its messages at once: it charges nobody, and
+# what its worker settles afterwards must still find the rows under this token. So nobody waits for the disk.
 _NEW_CLAIM = """
 INSERT INTO dlqadmin_claim (queue_id, worker, single, until, claimed_at)
 SELECT %(queue)s, %(worker)s, %(single)s, now + make_interval(secs => %(lease)s), now
-FROM (SELECT clock_timestamp() AS now) AS clock WHERE EXISTS (SELECT FROM due) RETURNING token, claimed_at
+FROM (SELECT clock_timestamp() AS now) AS clock WHERE EXISTS (SELECT FROM due)
+RETURNING token, claimed_at, set_config('synchronous_commit', {durable}, true)
 """
 
 # The moment is a subquery, so that it is asked once and bounds the scan of the index: what is not due yet is not read.
+# What is due is joined as an array: of a join the planner may think that it is cheaper to read the whole table.
+# `since` leaves out what lies before: there, the index is full of entries of messages that are gone, which each scan
+# would walk over again as long as some long transaction keeps them from being removed.
 _LOOSE = f"""
 WITH due AS (
     SELECT id FROM dlqadmin_message
-    WHERE queue_id = %(queue)s AND claim_id IS NULL AND NOT by_key AND suspect = %(suspect)s
+    WHERE queue_id = %(queue)s AND claim_id IS NULL AND NOT by_key AND suspect = {{suspect}}
         AND available_at <= (SELECT coalesce(%(due_before)s::timestamptz, clock_timestamp()))
-    ORDER BY available_at, position LIMIT %(size)s FOR UPDATE SKIP LOCKED
+        AND available_at >= %(since)s::timestamptz
+    ORDER BY available_at, position LIMIT {{size}} FOR UPDATE SKIP LOCKED
 ), claim AS ({_NEW_CLAIM})
 UPDATE dlqadmin_message AS message SET claim_id = claim.token, attempts = attempts + %(charge)s,
     last_attempt_at = CASE WHEN %(single)s THEN claimed_at ELSE last_attempt_at END
-FROM due, claim WHERE message.id = due.id
+FROM claim WHERE message.id = ANY(ARRAY(SELECT id FROM due))
 RETURNING claim.token, claim.claimed_at, {_MESSAGE}
 """  # noqa: S608 - made of constants
 
 _KEYS = f"""
 WITH due AS (
     SELECT id FROM dlqadmin_queuekey
-    WHERE queue_id = %(queue)s AND claim_id IS NULL AND suspect = %(suspect)s
+    WHERE queue_id = %(queue)s AND claim_id IS NULL AND suspect = {{suspect}}
         AND due_at <= (SELECT coalesce(%(due_before)s::timestamptz, clock_timestamp()))
-    ORDER BY due_at LIMIT %(size)s FOR UPDATE SKIP LOCKED
+        AND due_at >= %(since)s::timestamptz
+    ORDER BY due_at LIMIT {{size}} FOR UPDATE SKIP LOCKED
 ), claim AS ({_NEW_CLAIM})
-UPDATE dlqadmin_queuekey AS known SET claim_id = claim.token FROM due, claim WHERE known.id = due.id
-RETURNING claim.token, claim.claimed_at
+UPDATE dlqadmin_queuekey AS known SET claim_id = claim.token FROM claim
+WHERE known.id = ANY(ARRAY(SELECT id FROM due))
+RETURNING claim.token, claim.claimed_at, known.due_at
 """  # noqa: S608 - made of constants
 
 # A later statement than the claim of the keys, so that it sees what their last holder has settled. Of each key the
 # first messages, up to one that may not run yet or that has to run singly.
 _HEADS = f"""
-UPDATE dlqadmin_message AS message SET claim_id = %(token)s, attempts = attempts + %(charge)s,
-    last_attempt_at = CASE WHEN %(single)s THEN %(claimed_at)s ELSE last_attempt_at END
-FROM (
+WITH heads AS (
     SELECT first.id, bool_and(first.ready) OVER (PARTITION BY known.id ORDER BY first.position) AS ready
     FROM dlqadmin_queuekey AS known CROSS JOIN LATERAL (
-        SELECT id, position, (suspect = %(suspect)s
+        SELECT id, position, (suspect = {{suspect}}
             AND available_at <= coalesce(%(due_before)s::timestamptz, clock_timestamp())) AS ready
         FROM dlqadmin_message AS waiting
         WHERE waiting.queue_id = known.queue_id AND waiting.key = known.key AND by_key
             AND (known.parked_position IS NULL OR position <= known.parked_position)
-        ORDER BY position LIMIT %(each)s
+        ORDER BY position LIMIT {{each}}
     ) AS first WHERE known.claim_id = %(token)s
-) AS heads WHERE heads.ready AND message.id = heads.id
+)
+UPDATE dlqadmin_message AS message SET claim_id = %(token)s, attempts = attempts + %(charge)s,
+    last_attempt_at = CASE WHEN %(single)s THEN %(claimed_at)s ELSE last_attempt_at END
+WHERE message.id = ANY(ARRAY(SELECT id FROM heads WHERE ready))
 RETURNING {_MESSAGE}
 """  # noqa: S608 - made of constants
 
@@ -99,7 +113,6 @@ class ClaimedMessage(NamedTuple):
     attempts: int
     lost: int
     published_at: datetime
-    last_attempt_at: datetime | None
     letter_id: int | None
     by_key: bool
     available_at: datetime
@@ -108,7 +121,7 @@ class ClaimedMessage(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Claim:
     """What this worker may run and settle. `single`: one message, charged; `claimed_at`: by the database's clock,
-    which was so at `clock` of this process's monotonic one."""
+    which was so at `clock` of this process's monotonic one; `since`: when the first of it became due."""
 
     queue: SourceQueue
     token: int
@@ -116,6 +129,7 @@ class Claim:
     messages: Sequence[ClaimedMessage]
     claimed_at: datetime
     clock: float
+    since: datetime
 
     @property
     def by_key(self) -> bool:
@@ -127,14 +141,16 @@ class Claim:
         return self.claimed_at + timedelta(seconds=clock - self.clock)
 
 
-def claim_batch(queue: SourceQueue, size: int, *, by_key: bool = False) -> Claim | None:
+def claim_batch(
+    queue: SourceQueue, size: int, *, by_key: bool = False, since: datetime = EVER
+) -> Claim | None:
     """Claim at most `size` messages that are due and no suspects, or None. Nothing is charged. Commits by itself.
 
-    `by_key`: the heads of keys, else what has no key. A batch of one is claimed singly, so that it is charged.
+    `by_key`: the heads of keys, else what has no key. `since`: only what became due at this moment or later. A batch of
+    one is claimed singly, so that it is charged.
     """
-    if size == 1:
-        return claim_single(queue, by_key=by_key)
-    return _claim(queue, by_key, single=False, size=size, suspect=False, due_before=None)
+    single = size == 1
+    return _claim(queue, by_key, single=single, size=size, suspect=False, due_before=None, since=since)
 
 
 def claim_single(
@@ -144,48 +160,61 @@ def claim_single(
 
     `suspect`: ask for suspects only, else for others only.
     """
-    return _claim(queue, by_key, single=True, size=1, suspect=suspect, due_before=due_before)
+    return _claim(queue, by_key, single=True, size=1, suspect=suspect, due_before=due_before, since=EVER)
 
 
 def _claim(queue: SourceQueue, by_key: bool, **asked: Any) -> Claim | None:
-    values = asked | {
-        "queue": queue.pk,
-        "worker": node_name(),
-        "lease": LEASE,
-        "charge": int(asked["single"]),
-    }
+    charge = int(asked["single"])
+    values = asked | {"queue": queue.pk, "worker": node_name(), "lease": LEASE, "charge": charge}
+    values["uncharged"] = 1 - charge
     if by_key:
         return _claim_keys(queue, values)
-    with connection.cursor() as cursor:
-        cursor.execute(_LOOSE, values)
+    with prepared_cursor() as cursor:
+        cursor.execute(_statement(_LOOSE, values), values)
         rows = cursor.fetchall()
     if not rows:
         return None
-    messages = _in_order([row[2:] for row in rows], charged=values["single"])
-    return Claim(queue, rows[0][0], values["single"], messages, rows[0][1], time.monotonic())
+    messages = _in_order([row[2:] for row in rows])
+    return Claim(
+        queue,
+        rows[0][0],
+        values["single"],
+        messages,
+        claimed_at=rows[0][1],
+        clock=time.monotonic(),
+        since=messages[0].available_at,
+    )
 
 
 def _claim_keys(queue: SourceQueue, values: dict[str, Any]) -> Claim | None:
     ordering.file_arrivals(queue.pk)
-    with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(_KEYS, values)
+    with transaction.atomic(), prepared_cursor() as cursor:
+        cursor.execute(_statement(_KEYS, values), values)
         keys = cursor.fetchall()
         if not keys:
             return None
-        token, claimed_at = keys[0]
+        token, claimed_at, _ = keys[0]
         each = max(1, values["size"] // len(keys))
-        cursor.execute(_HEADS, values | {"token": token, "claimed_at": claimed_at, "each": each})
-        messages = _in_order(cursor.fetchall(), charged=values["single"])
+        values |= {"token": token, "claimed_at": claimed_at, "each": each}
+        cursor.execute(_statement(_HEADS, values), values)
+        messages = _in_order(cursor.fetchall())
         if not messages:  # what the rows of the keys say is out of date: write down what is true
             ordering.let_go(ordering.hold_keys(token))
             cursor.execute("DELETE FROM dlqadmin_claim WHERE token = %s", [token])
             return None
-    return Claim(queue, token, values["single"], messages, claimed_at, time.monotonic())
+    since = min(due_at for *_, due_at in keys)
+    return Claim(queue, token, values["single"], messages, claimed_at, time.monotonic(), since)
 
 
-def _in_order(rows: list[Any], *, charged: bool) -> list[ClaimedMessage]:
+def _statement(template: str, values: dict[str, Any]) -> str:
+    """With the values that decide its plan in its text; they are numbers of ours, truth values and constants."""
+    durable = "current_setting('synchronous_commit')" if values["single"] else "'off'"
+    return template.format(
+        size=values["size"], each=values.get("each", 0), suspect=values["suspect"], durable=durable
+    )
+
+
+def _in_order(rows: list[Any]) -> list[ClaimedMessage]:
     """By keys in publish order; others in the order in which they became due."""
     messages = [ClaimedMessage._make(row) for row in rows]
-    if not charged:
-        messages = [message._replace(attempts=message.attempts + 1) for message in messages]
     return sorted(messages, key=lambda one: (not one.by_key and one.available_at, one.position))

@@ -8,11 +8,14 @@ from datetime import datetime
 
 from dlqadmin.clock import db_now
 from dlqadmin.consumers.batch import run_claim
-from dlqadmin.consumers.claim import Claim, claim_batch, claim_single
+from dlqadmin.consumers.claim import EVER, Claim, claim_batch, claim_single
 from dlqadmin.consumers.pace import pace_of
+from dlqadmin.consumers.registry import longest_timeout
 from dlqadmin.consumers.renewal import Renewal
+from dlqadmin.consumers.session import limited_session
 from dlqadmin.consumers.settle import Outcome
 from dlqadmin.consumers.slots import slot_of
+from dlqadmin.consumers.timeout import deadlines
 from dlqadmin.messages.wakeups import wake_now
 from dlqadmin.queues.models import SourceQueue
 
@@ -51,9 +54,10 @@ def take_turn(queue: SourceQueue, seconds: float = TURN_SECONDS) -> bool:
 
 
 def _consume(queue: SourceQueue, slot: tuple[int, int], seconds: float) -> bool:
-    pace, claims = pace_of(queue.pk), _Claims(queue)
+    pace, claims = pace_of(queue.pk), Claims(queue)
     end, batches = time.monotonic() + seconds, 0
-    with Renewal(slot) as renewal:
+    longest = longest_timeout(queue.name, queue.timeout)
+    with Renewal(slot) as renewal, deadlines(longest), limited_session(longest):
         while time.monotonic() < end:
             claim = claims.next()
             if claim is None:
@@ -68,8 +72,12 @@ def _consume(queue: SourceQueue, slot: tuple[int, int], seconds: float) -> bool:
     return True
 
 
-class _Claims:
-    """The claims of one turn: each source is asked until it is empty."""
+class Claims:
+    """The claims of one turn: each source is asked until it is empty.
+
+    After its first claim a source is asked for what became due since that one; only when this is empty, for all again,
+    which also finds what was published earlier and committed later.
+    """
 
     def __init__(self, queue: SourceQueue) -> None:
         self._queue = queue
@@ -77,7 +85,8 @@ class _Claims:
         if queue.ordered and random.random() < 0.5:
             normal.reverse()
         self._sources = [(False, True), (True, True), *normal]
-        self._size_one = _charges_first(queue)
+        self._singly = _charges_first(queue)
+        self._since = EVER
 
     def next(self) -> Claim | None:
         """The next claim, or None when nothing is due."""
@@ -85,14 +94,18 @@ class _Claims:
             by_key, suspect = self._sources[0]
             claim = self._ask(by_key=by_key, suspect=suspect)
             if claim:
+                self._since = claim.since
                 return claim
-            self._sources.pop(0)
+            if self._since == EVER:
+                self._sources.pop(0)
+            self._since = EVER
         return None
 
     def _ask(self, *, by_key: bool, suspect: bool) -> Claim | None:
-        if suspect or self._size_one:
-            return claim_single(self._queue, by_key=by_key, suspect=suspect)
-        return claim_batch(self._queue, pace_of(self._queue.pk).size, by_key=by_key)
+        if suspect:
+            return claim_single(self._queue, by_key=by_key, suspect=True)
+        size = 1 if self._singly else pace_of(self._queue.pk).size
+        return claim_batch(self._queue, size, by_key=by_key, since=self._since)
 
 
 def _charges_first(queue: SourceQueue) -> bool:

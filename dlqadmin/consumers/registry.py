@@ -62,6 +62,12 @@ def find_handler(queue: str, type: str) -> Handler | None:
     return _handlers.get((queue, type))
 
 
+def longest_timeout(queue: str, default: float) -> float:
+    """The longest time in seconds that any handler of `queue` may run; `default`: the queue's own."""
+    own = [handler.timeout for (name, _), handler in _handlers.items() if name == queue and handler.timeout]
+    return max([default, *own])
+
+
 @contextmanager
 def declared(queue: str, *, type: str, function: Function, **options: Any) -> Iterator[None]:
     """A handler for the duration of a with block, in this process: for `reproduce`, benches and tests."""

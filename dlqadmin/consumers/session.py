@@ -2,9 +2,18 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import Protocol
+from typing import Any, Protocol
 
-from django.db import DatabaseError, InterfaceError, InternalError, connection
+from django.db import (
+    DEFAULT_DB_ALIAS,
+    DatabaseError,
+    InterfaceError,
+    InternalError,
+    connection,
+    connections,
+)
+from django.db.transaction import TransactionManagementError
+from psycopg.pq import TransactionStatus
 
 from dlqadmin.consumers.run import Failure, failure_of
 
@@ -40,16 +49,21 @@ class Unmarked:
     """No way back: any failure undoes the whole transaction."""
 
     def begin(self) -> None:
-        """Nothing to prepare."""
+        """Before the first message."""
+        self._connection = connections[
+            DEFAULT_DB_ALIAS
+        ]  # not through the proxy: it is asked for every message
+        self._depth = _depth(self._connection)
 
     def keep(self) -> Failure | None:
         """The handler's effects stay, unless it asked to have them rolled back."""
-        if connection.needs_rollback:
-            raise Undone
+        if self._connection.needs_rollback or _depth(self._connection) != self._depth:
+            self.undo()
         return None
 
     def undo(self) -> None:
         """Not possible for one message alone."""
+        _close_blocks(self._connection, self._depth)
         raise Undone
 
 
@@ -57,55 +71,136 @@ class Savepoint:
     """One savepoint that moves on after each message, in one round trip.
 
     Django's own would take two, and a dozen of Python calls; what it does beyond that is done here: callbacks that a
-    handler registered for the commit go with its effects.
+    handler registered for the commit go with its effects, and so do `atomic` blocks that it left open.
     """
 
     def begin(self) -> None:
         """Before the first message."""
-        self._callbacks = len(connection.run_on_commit)
+        self._connection = connections[DEFAULT_DB_ALIAS]
+        self._depth = _depth(self._connection)
         _execute("SAVEPOINT message")
+        self._start()
 
     def keep(self) -> Failure | None:
-        """The handler's effects stay. A failure, if it went on after an error of the database: they cannot stay."""
-        if connection.needs_rollback:
+        """The handler's effects stay, unless it asked to have them rolled back.
+
+        A failure, if it went on after an error of the database: they cannot stay.
+        """
+        if self._connection.needs_rollback and not _is_aborted():
             self.undo()
             return None
+        # What the ORM has noted is the cause only if it is why the transaction is broken: it may be an older error.
+        noted = self._connection.rollback_exc if self._connection.needs_rollback else None  # type: ignore[attr-defined]
+        self._connection.needs_rollback = False  # Django would refuse the next statement
+        _close_blocks(self._connection, self._depth)
         try:
             _execute("RELEASE SAVEPOINT message; SAVEPOINT message")
         except InternalError as error:
             self.undo()
-            return failure_of(error)
-        self._callbacks = len(connection.run_on_commit)
+            return failure_of(noted or error)
+        self._start()
         return None
 
     def undo(self) -> None:
         """Back to the moment before this message."""
+        # Set by the ORM when a statement failed: Django would refuse the very statement that mends it.
+        self._connection.needs_rollback = False
+        _close_blocks(self._connection, self._depth)
         _execute("ROLLBACK TO SAVEPOINT message")
-        connection.needs_rollback = False
-        del connection.run_on_commit[self._callbacks :]
+        del self._connection.run_on_commit[self._callbacks :]
+        self._start()
+
+    def _start(self) -> None:
+        """The next message starts with these callbacks of others, and without an error of theirs."""
+        self._callbacks = len(self._connection.run_on_commit)
+        self._connection.rollback_exc = None  # type: ignore[attr-defined]  # newer than its stubs
+
+
+class Bare:
+    """Around a handler that runs without a transaction: one that it leaves open is ended."""
+
+    def __init__(self) -> None:
+        self._connection = connections[DEFAULT_DB_ALIAS]
+        self._depth = _depth(self._connection)
+
+    def check(self) -> Failure | None:
+        """A failure, if the handler left a transaction open: what it did in there is gone."""
+        if _depth(self._connection) == self._depth:
+            return None
+        if any(self._depth):
+            _close_blocks(self._connection, self._depth)
+        else:
+            self._connection.connection.close()
+            self._connection.connect()
+        return failure_of(TransactionManagementError("The handler left a transaction open."))
+
+
+def _depth(connection: Any) -> tuple[int, int]:
+    """How many `atomic` blocks are open, and how many of them with a savepoint; the same unless one was left open."""
+    return len(connection.atomic_blocks), len(connection.savepoint_ids)
+
+
+def _close_blocks(connection: Any, depth: tuple[int, int]) -> None:
+    """Forget `atomic` blocks that were entered and never left; the caller's statements end their savepoints."""
+    blocks, savepoints = depth
+    del connection.atomic_blocks[blocks:]
+    del connection.savepoint_ids[savepoints:]
+
+
+def let_callbacks_fail() -> None:
+    """One that a handler registered for after the commit may fail, and is logged then; its neighbours' run."""
+    registered: list[Any] = connection.run_on_commit  # (savepoints, callback, robust)
+    connection.run_on_commit = [(*one[:2], True) for one in registered]
+
+
+# What the session of this process is limited to, in seconds of a handler; 0: not at all.
+_limit = 0.0
 
 
 def limit_transaction(seconds: float) -> None:
-    """Let the server end what the consumer cannot: a query that outlives its handler, a frozen transaction."""
-    statement, idle = _milliseconds(seconds + STATEMENT_GRACE), _milliseconds(seconds + IDLE_GRACE)
-    _execute(
-        f"SET LOCAL statement_timeout = {statement}; SET LOCAL idle_in_transaction_session_timeout = {idle}"
-    )
+    """Let the server end what the consumer cannot: a query that outlives its handler, a frozen transaction.
+
+    Nothing to do in a session that has about such a limit already.
+    """
+    if not seconds <= _limit:
+        _execute(_limits("SET LOCAL", seconds))
 
 
 @contextmanager
-def limited_statements(seconds: float) -> Iterator[None]:
-    """The first of these limits for statements outside of a transaction."""
-    _execute(f"SET statement_timeout = {_milliseconds(seconds + STATEMENT_GRACE)}")
+def limited_session(seconds: float) -> Iterator[None]:
+    """The same limits for whatever runs inside, in transactions or not."""
+    global _limit
+    before, _limit = _limit, max(seconds, _limit)
+    if _limit > before:
+        _execute(_limits("SET", _limit))
     try:
         yield
     finally:
-        with suppress(DatabaseError, InterfaceError):  # a session that is gone needs no reset
-            _execute("RESET statement_timeout")
+        if _limit > before:
+            with suppress(DatabaseError, InterfaceError):  # a session that is gone needs no reset
+                _execute("RESET statement_timeout; RESET idle_in_transaction_session_timeout")
+        _limit = before
+
+
+def limits_are_gone() -> None:
+    """The session is a new one."""
+    global _limit
+    _limit = 0.0
+
+
+def _limits(verb: str, seconds: float) -> str:
+    statement, idle = _milliseconds(seconds + STATEMENT_GRACE), _milliseconds(seconds + IDLE_GRACE)
+    return f"{verb} statement_timeout = {statement}; {verb} idle_in_transaction_session_timeout = {idle}"
 
 
 def _milliseconds(seconds: float) -> int:
     return int(seconds * 1000)
+
+
+def _is_aborted() -> bool:
+    """Whether a statement of the transaction failed, so that the server refuses all others."""
+    status: TransactionStatus = connection.connection.info.transaction_status
+    return status is TransactionStatus.INERROR
 
 
 def _execute(statements: str) -> None:

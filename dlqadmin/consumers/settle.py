@@ -16,6 +16,7 @@ from dlqadmin.consumers.claim import Claim, ClaimedMessage
 from dlqadmin.consumers.decide import Die, Retry, RetryPolicy, decide
 from dlqadmin.consumers.errors import ClaimLost
 from dlqadmin.consumers.run import Failure
+from dlqadmin.consumers.session import limit_transaction
 from dlqadmin.deadletters.capture import Death, dead_letters
 from dlqadmin.deadletters.holding import park_at_letters
 from dlqadmin.deadletters.models import DeadLetter
@@ -25,8 +26,12 @@ from dlqadmin.messages import ordering
 from dlqadmin.messages.attempts import StartRecord, record_starts
 from dlqadmin.messages.discards import sample_discards
 from dlqadmin.messages.models import Attempt, Discard
+from dlqadmin.prepared import prepared_cursor
 from dlqadmin.queues import books
 from dlqadmin.queues.models import AccountKind, SourceQueue
+
+# What a settlement in a transaction of its own may take.
+SETTLE_SECONDS = 10.0
 
 
 class Outcome(StrEnum):
@@ -59,14 +64,38 @@ _ENDS = {
     Discard.Kind.STALE: (Outcome.STALE, AccountKind.STALE, DeadLetter.Resolution.STALE),
 }
 
-_DELETE = "DELETE FROM dlqadmin_message WHERE id = ANY(%s) AND claim_id = %s"
+_DELETE = "DELETE FROM dlqadmin_message WHERE id = ANY(%s::bigint[]) AND claim_id = %s"
 
 _RETRY = """
 UPDATE dlqadmin_message AS message SET claim_id = NULL, attempts = failed.attempts, last_attempt_at = failed.started,
     available_at = clock_timestamp() + make_interval(secs => failed.wait)
 FROM unnest(%s::bigint[], %s::int[], %s::timestamptz[], %s::float8[]) AS failed (id, attempts, started, wait)
-WHERE message.id = failed.id AND message.claim_id = %s
+WHERE message.id = failed.id AND message.claim_id = %s AND message.id = ANY(%s::bigint[])
 """
+
+# All of a batch in which every message was processed, in one round trip.
+_END_ALL = f"""
+WITH gone AS (
+    DELETE FROM dlqadmin_message WHERE claim_id = %(claim)s RETURNING queue_id
+), posted AS (
+    {books.POST} SELECT queue_id, '{AccountKind.PROCESSED.value}', count(*) FROM gone GROUP BY queue_id
+), ended AS (
+    DELETE FROM dlqadmin_claim WHERE token = %(claim)s AND until > clock_timestamp() RETURNING token
+)
+SELECT (SELECT count(*) FROM gone), (SELECT count(*) FROM ended)
+"""  # noqa: S608 - made of constants
+
+# All of a success in one round trip, in a transaction of its own that nobody waits for.
+_END_NOW = f"""
+WITH gone AS (
+    DELETE FROM dlqadmin_message WHERE id = %(message)s AND claim_id = %(claim)s AND EXISTS (
+        SELECT FROM dlqadmin_claim WHERE token = %(claim)s AND until > clock_timestamp()
+    ) RETURNING queue_id
+), posted AS (
+    {books.POST} SELECT queue_id, '{AccountKind.PROCESSED.value}', 1 FROM gone
+)
+SELECT set_config('synchronous_commit', 'off', true) FROM gone
+"""  # noqa: S608 - made of constants
 
 _RELEASE = "UPDATE dlqadmin_message SET claim_id = NULL, attempts = attempts - %s WHERE claim_id = %s"
 _HOLD = "SELECT FROM dlqadmin_claim WHERE token = %s AND until > clock_timestamp() FOR UPDATE"
@@ -85,6 +114,8 @@ def settle(
     `last`: the claim ends with them, and what else it holds goes back to the queue uncharged. `durable`: the commit
     waits for the disk (a last one always does).
     """
+    if last and _is_plain_success(claim, deliveries):
+        return _end_all(claim)
     outcomes: Counter[Outcome] = Counter()
     for discard, (outcome, account, resolution) in _ENDS.items():
         ended = [one.message for one in deliveries if one.failure is None and one.discard is discard]
@@ -102,6 +133,15 @@ def settle(
     return outcomes
 
 
+def end_now(claim: Claim, message: ClaimedMessage) -> Counter[Outcome]:
+    """`settle` for one message that was processed, is not the last, and came from no letter; commits by itself."""
+    with prepared_cursor() as cursor:
+        cursor.execute(_END_NOW, {"message": message.id, "claim": claim.token})
+        if cursor.rowcount != 1:
+            raise ClaimLost
+    return Counter({Outcome.PROCESSED: 1})
+
+
 def hold(claim: Claim) -> None:
     """ClaimLost if the claim is not this worker's any more; else it is locked for the rest of the transaction."""
     _must_be_one(_HOLD, claim.token)
@@ -110,6 +150,7 @@ def hold(claim: Claim) -> None:
 @transaction.atomic
 def give_back(claim: Claim) -> int:
     """Return everything that the claim still holds as if it had not been claimed: a start of it is not an attempt."""
+    limit_transaction(SETTLE_SECONDS)
     return _finish(claim, rest=True)
 
 
@@ -127,11 +168,37 @@ def policy_of(queue: SourceQueue, type: str) -> RetryPolicy:
     )
 
 
+def _is_plain_success(claim: Claim, deliveries: Sequence[Delivery]) -> bool:
+    """Whether everything that was claimed was processed, and neither keys nor letters wait for it."""
+    return (
+        len(deliveries) == len(claim.messages)
+        and not claim.by_key
+        and all(
+            one.failure is None and one.discard is None and one.message.letter_id is None
+            for one in deliveries
+        )
+    )
+
+
+def _end_all(claim: Claim) -> Counter[Outcome]:
+    number = len(claim.messages)
+    with prepared_cursor() as cursor:
+        cursor.execute(_END_ALL, {"claim": claim.token})
+        if cursor.fetchone() != (number, 1):
+            raise ClaimLost
+    return Counter({Outcome.PROCESSED: number})
+
+
+def _array(messages: Sequence[ClaimedMessage]) -> str:
+    """Their ids as PostgreSQL writes an array: psycopg takes 3 µs for each."""
+    return "{" + ",".join([str(message.id) for message in messages]) + "}"
+
+
 def _end(
     claim: Claim, messages: list[ClaimedMessage], account: AccountKind, resolution: DeadLetter.Resolution
 ) -> None:
     """They leave the queue: the row goes, the account grows, the letter that one came from is settled."""
-    _change(_DELETE, [[message.id for message in messages], claim.token], len(messages))
+    _change(_DELETE, [_array(messages), claim.token], len(messages))
     books.post(claim.queue.pk, account, len(messages))
     if letters := [message.letter_id for message in messages if message.letter_id is not None]:
         mark_resolved(letters, resolution)
@@ -181,6 +248,7 @@ def _wait(claim: Claim, waiting: list[tuple[Delivery, float]]) -> None:
         [claim.moment(one.clock) for one, _ in waiting],
         [seconds for _, seconds in waiting],
         claim.token,
+        [one.message.id for one, _ in waiting],
     ]
     _change(_RETRY, values, len(waiting))
 
@@ -228,7 +296,7 @@ def _must_be_one(statement: str, token: int) -> None:
 
 def _change(statement: str, values: list[Any], expected: int) -> None:
     """Execute a statement that must touch exactly so many rows; ClaimLost if the worker does not hold them any more."""
-    with connection.cursor() as cursor:
+    with prepared_cursor() as cursor:
         cursor.execute(statement, values)
         if cursor.rowcount != expected:
             raise ClaimLost

@@ -15,10 +15,8 @@ from dlqadmin.queues.models import SourceQueue
 # Loose questions for each queue, so the number of waiting messages does not matter. A queue whose wake-up is still on
 # its way gets no second one: consumers that are away would find a heap of them. (No expiry time in the wake-up itself:
 # it would be judged by the clock of another machine.)
-_QUEUES_WITH_WORK = """
-UPDATE dlqadmin_sourcequeue AS queue SET wake_pending_until = clock_timestamp() + interval '10 seconds'
-FROM (SELECT clock_timestamp() AS now) AS clock
-WHERE queue.kind = 'native' AND NOT queue.paused AND queue.archived_at IS NULL
+_HAS_WORK = """
+queue.kind = 'native' AND NOT queue.paused AND queue.archived_at IS NULL
     AND coalesce(queue.wake_pending_until <= now, true) AND (
         EXISTS (SELECT FROM dlqadmin_message AS message WHERE message.queue_id = queue.id AND claim_id IS NULL
             AND NOT by_key AND NOT suspect AND available_at <= now)
@@ -30,8 +28,18 @@ WHERE queue.kind = 'native' AND NOT queue.paused AND queue.archived_at IS NULL
             AND suspect AND due_at <= now)
         OR EXISTS (SELECT FROM dlqadmin_keyarrival AS arrival WHERE arrival.queue_id = queue.id)
     )
-RETURNING queue.id, queue.celery_queue
 """
+
+_WAKE = f"""
+UPDATE dlqadmin_sourcequeue AS queue SET wake_pending_until = clock_timestamp() + interval '10 seconds'
+FROM (SELECT clock_timestamp() AS now) AS clock WHERE {_HAS_WORK} RETURNING queue.id, queue.celery_queue
+"""  # noqa: S608 - made of constants
+
+# Whether the sweep has anything to do: the leader's question, see leases.jobs.
+HAS_WORK = f"""
+EXISTS (SELECT FROM dlqadmin_claim WHERE until <= (SELECT clock_timestamp()))
+OR EXISTS (SELECT FROM dlqadmin_sourcequeue AS queue, (SELECT clock_timestamp() AS now) AS clock WHERE {_HAS_WORK})
+"""  # noqa: S608 - made of constants
 
 _EXPIRED = (
     "SELECT token FROM dlqadmin_claim WHERE until <= (SELECT clock_timestamp()) ORDER BY until LIMIT %s"
@@ -60,7 +68,7 @@ MOST_CLAIMS = 1000
 def wake_queues_with_work() -> int:
     """Send a wake-up to every queue that has due messages and none on its way; the number sent."""
     with guarded(), connection.cursor() as cursor:
-        cursor.execute(_QUEUES_WITH_WORK)
+        cursor.execute(_WAKE)
         queues = cursor.fetchall()
     for queue_id, celery_queue in queues:
         send_wakeup(queue_id, celery_queue)

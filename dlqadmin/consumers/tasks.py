@@ -3,8 +3,9 @@
 from celery import shared_task
 
 from dlqadmin.consumers.consume import take_turn
-from dlqadmin.consumers.sweep import expire_claims, wake_queues_with_work
-from dlqadmin.deadletters.holding import release_parked
+from dlqadmin.consumers.pool import require_main_thread
+from dlqadmin.consumers.sweep import HAS_WORK, expire_claims, wake_queues_with_work
+from dlqadmin.deadletters.holding import STILL_PARKED, release_parked
 from dlqadmin.leases.jobs import job
 from dlqadmin.messages.retention import prune
 from dlqadmin.messages.wakeups import CONSUME_TASK, wake_now, wakeup_arrived
@@ -14,6 +15,7 @@ from dlqadmin.queues.models import SourceQueue
 @shared_task(name=CONSUME_TASK)
 def consume(queue_id: int) -> None:
     """Consume a queue for a turn; ask for another turn if work is left."""
+    require_main_thread()
     wakeup_arrived(queue_id)
     queue = SourceQueue.objects.filter(
         pk=queue_id, kind=SourceQueue.Kind.NATIVE, paused=False, archived_at=None
@@ -22,7 +24,7 @@ def consume(queue_id: int) -> None:
         wake_now(queue_id)
 
 
-@job("consumers.sweep", every=2, limit=15)
+@job("consumers.sweep", every=2, limit=15, when=f"{HAS_WORK} OR {STILL_PARKED}")
 def sweep() -> None:
     """Free what lost workers held, and wake consumers for what is due."""
     expire_claims()

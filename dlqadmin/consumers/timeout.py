@@ -4,6 +4,7 @@ import faulthandler
 import signal
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -12,6 +13,7 @@ from dlqadmin.consumers.errors import HandlerTimeout
 
 # Seconds after its time-out at which a handler that is still running is ended together with its process.
 KILL_AFTER = 10.0
+SLACK = 1.0
 
 
 class Deadline:
@@ -19,6 +21,7 @@ class Deadline:
 
     def __init__(self) -> None:
         self._seconds = 0.0
+        self._kill_at = float("-inf")
 
     def start(self, seconds: float) -> None:
         """Raise HandlerTimeout in the main thread after so much wall-clock time."""
@@ -35,6 +38,22 @@ class Deadline:
         if self._seconds:
             raise HandlerTimeout(f"still running after {self._seconds:g} s")
 
+    def watch(self, longest: float) -> None:
+        """See that the process ends KILL_AFTER seconds after handlers that may take `longest`, counted from now.
+
+        Arming the watchdog starts a thread, so it is left alone while it is at most SLACK late.
+        """
+        kill_at = time.monotonic() + longest + KILL_AFTER
+        if kill_at <= self._kill_at <= kill_at + SLACK:
+            return
+        self._kill_at = kill_at + SLACK
+        # Not sys.stderr: a worker puts its log there, which is no file.
+        stderr = sys.__stderr__ or sys.stderr
+        faulthandler.dump_traceback_later(longest + KILL_AFTER + SLACK, exit=True, file=stderr)
+
+
+_active: Deadline | None = None
+
 
 @contextmanager
 def deadlines(longest: float) -> Iterator[Deadline]:
@@ -42,17 +61,22 @@ def deadlines(longest: float) -> Iterator[Deadline]:
 
     Code that holds the interpreter (a loop in C) or swallows the exception sees no time-out. KILL_AFTER seconds later
     the process writes its stack to stderr and ends, from a thread that needs no interpreter; the message is then a
-    suspect. Needs the main thread of its process, which a prefork child's tasks have.
+    suspect. Needs the main thread of its process, which a prefork child's tasks have. Inside another one, it is that.
     """
+    global _active
+    if _active:
+        _active.watch(longest)
+        yield _active
+        return
     if threading.current_thread() is not threading.main_thread():
         raise RuntimeError("Consumers need the main thread of their process: run Celery with --pool prefork.")
-    deadline = Deadline()
+    _active = deadline = Deadline()
     before = signal.signal(signal.SIGALRM, deadline.expire)
-    # Not sys.stderr: a worker puts its log there, which is no file.
-    faulthandler.dump_traceback_later(longest + KILL_AFTER, exit=True, file=sys.__stderr__ or sys.stderr)
+    deadline.watch(longest)
     try:
         yield deadline
     finally:
         faulthandler.cancel_dump_traceback_later()
         deadline.stop()
         signal.signal(signal.SIGALRM, before)
+        _active = None

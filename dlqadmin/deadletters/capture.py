@@ -25,7 +25,7 @@ WITH death AS (
         AS death (message, cluster, reason, attempts, lost, error_class, error_text, error_raw, traceback, started)
 ), gone AS (
     DELETE FROM dlqadmin_message AS message USING death
-    WHERE message.id = death.message AND message.claim_id = %(claim)s
+    WHERE message.id = death.message AND message.claim_id = %(claim)s AND message.id = ANY(%(message)s)
     RETURNING message.*, death.cluster, death.reason, death.attempts AS counted, death.lost AS losses,
         death.error_class, death.error_text, death.error_raw, death.traceback, death.started
 )

@@ -42,6 +42,13 @@ def letters_settled(queue_id: int, keys: Sequence[bytes]) -> None:
     ordering.let_go(held)
 
 
+# Whether there is anything for `release_parked`: the leader's question, see leases.jobs.
+STILL_PARKED = """
+EXISTS (SELECT FROM dlqadmin_queuekey AS known JOIN dlqadmin_sourcequeue AS queue ON queue.id = known.queue_id
+    WHERE queue.on_death = 'release' AND known.parked_position IS NOT NULL)
+"""
+
+
 @guarded()
 def release_parked(most: int = 1000) -> int:
     """Unpark keys of queues that do not hold their keys any more; how many."""

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 from dlqadmin.text import TRACEBACK_LIMIT, display_safe, raw_bytes, storable
 
+MOST_FRAMES = 40  # the innermost; a recursion has thousands
+
 
 @dataclass(frozen=True, slots=True)
 class ErrorRecord:
@@ -28,7 +30,7 @@ class ErrorRecord:
         except BaseException as second:  # noqa: BLE001 - its text is asked of code that we do not know
             text = f"(its text could not be made: {type(second).__name__})"
         try:
-            lines = "".join(tb.format_exception(type(error), error, error.__traceback__, limit=-40))
+            lines = "".join(_told(error).format())
         except BaseException:  # noqa: BLE001 - the same
             lines = ""
         return cls(
@@ -37,6 +39,19 @@ class ErrorRecord:
             raw_bytes(text),
             _cut(lines, TRACEBACK_LIMIT),
         )
+
+
+def _told(error: BaseException) -> tb.TracebackException:
+    """The traceback without the marks under the line's part that failed: finding them means to parse each line again,
+    which takes as long as all the rest of a failed attempt."""
+    told = tb.TracebackException(type(error), error, error.__traceback__, limit=-MOST_FRAMES)
+    chain: list[tb.TracebackException | None] = [told]
+    while chain:
+        if one := chain.pop():
+            for frame in one.stack:
+                frame.colno = frame.end_colno = None
+            chain += [one.__cause__, one.__context__, *(one.exceptions or [])]
+    return told
 
 
 def _cut(text: str, limit: int) -> str:

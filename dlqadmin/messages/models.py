@@ -95,6 +95,10 @@ class Message(Envelope):
             models.Index(
                 fields=["queue", "key", "position"], condition=models.Q(by_key=True), name="message_of_key"
             ),
+            # serves: the question whether the message of a redriven letter is still there.
+            models.Index(
+                fields=["letter_id"], condition=models.Q(letter_id__isnull=False), name="message_of_letter"
+            ),
             # serves: what a claim holds, when it expires. Partial, so that waiting rows neither fill nor tempt it.
             models.Index(fields=["claim"], condition=models.Q(claim__isnull=False), name="message_of_claim"),
         ]

@@ -51,8 +51,9 @@ WHERE asked.id = ANY(%s) AND known.id = asked.id
 """
 
 _LOCK_CLAIMED = "SELECT id FROM dlqadmin_queuekey WHERE claim_id = %s ORDER BY key FOR UPDATE"
-_LOCK_FREE = """
-SELECT id FROM dlqadmin_queuekey WHERE queue_id = %s AND key = ANY(%s) AND claim_id IS NULL ORDER BY key FOR UPDATE
+# All of them, also the claimed ones: who is just letting go of one must not miss what this transaction has changed.
+_LOCK = """
+SELECT id, claim_id FROM dlqadmin_queuekey WHERE queue_id = %s AND key = ANY(%s) ORDER BY key FOR UPDATE
 """
 _DROP = "DELETE FROM dlqadmin_queuekey WHERE id = ANY(%s) AND head IS NULL AND parked_position IS NULL"
 
@@ -110,10 +111,10 @@ def hold_keys(token: int) -> list[int]:
 
 
 def hold_free_keys(queue_id: int, keys: Sequence[bytes]) -> list[int]:
-    """Lock those of these keys that nobody has claimed; their ids. Who claimed the others will look at them."""
+    """Lock these keys; the ids of those that nobody has claimed. Who claimed the others will look at them."""
     with connection.cursor() as cursor:
-        cursor.execute(_LOCK_FREE, [queue_id, list(keys)])
-        return [row[0] for row in cursor.fetchall()]
+        cursor.execute(_LOCK, [queue_id, list(keys)])
+        return [row[0] for row in cursor.fetchall() if row[1] is None]
 
 
 def let_go(ids: Sequence[int]) -> None:

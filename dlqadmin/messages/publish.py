@@ -8,6 +8,7 @@ from typing import Any
 
 from django.db import connection, transaction
 
+from dlqadmin.messages.idempotency import NO_VERSION
 from dlqadmin.messages.ids import new_message_id
 from dlqadmin.messages.ordering import announce
 from dlqadmin.messages.wakeups import wake
@@ -71,6 +72,8 @@ class Outgoing:
             )
         if self.key is not None and len(_key_bytes(self.key)) > KEY_LIMIT:
             raise ValueError(f"key must have at most {KEY_LIMIT} bytes.")
+        if self.version is not None and not NO_VERSION < self.version < 2**63:
+            raise ValueError("version must be a bigint, and not the least one.")
         if self.delay < 0:
             raise ValueError("delay must be 0 or more seconds.")
 
@@ -85,8 +88,12 @@ def publish(queue: SourceQueue | str, **message: Any) -> int:
 
 
 def publish_many(queue: SourceQueue | str, messages: Iterable[Outgoing]) -> list[int]:
-    """Publish messages in their order, all or none, in one statement; their ids."""
+    """Publish messages in their order, all or none, in one statement; their ids. ValueError for an external queue."""
     target = queue if isinstance(queue, SourceQueue) else SourceQueue.objects.get(name=queue)
+    if target.kind != SourceQueue.Kind.NATIVE:
+        raise ValueError(
+            f"{target} is a queue of {target.get_kind_display()}: publish there, we only collect its letters."
+        )
     rows = [_row(message) for message in messages]
     if not rows:
         return []

@@ -1,8 +1,6 @@
 """Whole journeys with real Celery workers, the real broker and a real database."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 from django.db import connection
@@ -20,23 +18,10 @@ from dlqadmin.queues.models import SourceQueue
 from dlqadmin.redrive.diagnose import sign_diagnosis
 from dlqadmin.redrive.models import Redrive
 from dlqadmin.redrive.start import GateClosed, start_redrive
-from tests.acceptance.processes import database_url, kill_all, running, wait_for
+from tests.acceptance.processes import kill_all, wait_for
+from tests.acceptance.workers import state, worker
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.django_db(transaction=True)]
-
-
-@contextmanager
-def worker(folder: Path, handlers: str = "") -> Iterator:
-    """One Celery worker with two processes for both queues, and beat."""
-    environment = {
-        "DATABASE_URL": database_url(connection.settings_dict),
-        "DLQADMIN_HOME": str(folder),
-        "DLQADMIN_HANDLERS": handlers,
-        "DLQADMIN_DEMO_EVERY": "3600",
-    }
-    arguments = ["-m", "celery", "-A", "dlqadmin", "worker", "-Q", "consumers,system", "-c", "2", "-B"]
-    with running(arguments, environment, folder / "log") as process:
-        yield process
 
 
 @pytest.fixture
@@ -47,15 +32,6 @@ def demo() -> Iterator[None]:
     with connection.schema_editor() as editor:
         editor.delete_model(Member)
         editor.delete_model(Notice)
-
-
-def state(queue: SourceQueue) -> tuple[int, int, int]:
-    """Processed, waiting or running, dead."""
-    return (
-        read_ledger(queue.pk).processed,
-        Message.objects.filter(queue=queue).count(),
-        DeadLetter.objects.open().filter(queue=queue).count(),
-    )
 
 
 def test_two_notices_die_are_diagnosed_and_go_back_to_work_when_their_cause_is_gone(demo, tmp_path) -> None:

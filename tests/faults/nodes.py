@@ -1,39 +1,44 @@
-"""Three nodes of beat, three workers and a PostgreSQL of their own, to be harmed."""
+"""Real processes and a PostgreSQL of their own, to be harmed: what the fault runs have in common."""
 
 import os
+import random
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import psutil
 import psycopg
 
 from dlqadmin import embedded
+from dlqadmin.runner import read_procfile
 from tests import server
-from tests.acceptance.processes import ROOT, kill_all, running, wait_for
-from tests.faults import jobs
+from tests.acceptance.processes import ROOT, kill_all, running
 
-_MID_RUN = """
-SELECT id, run_token, split_part(node, ':', 2)::int FROM dlqadmin_trigger
-WHERE job = %s AND state = 'started' AND started_at > clock_timestamp() - interval '0.2 s'
-"""
-_AS_IN_PROCFILE = ["-l", "WARNING", "--without-gossip", "--without-mingle", "--without-heartbeat"]
+SEED = int(os.environ.get("FAULT_SEED") or random.randrange(10**6))
+
+_began = time.monotonic()
+
+
+def say(line: str) -> None:
+    """For who watches."""
+    print(f"{time.monotonic() - _began:6.1f} s  {line}", flush=True)
 
 
 @dataclass(frozen=True)
 class Node:
-    """One process of Celery with its children. `ahead`: its clock is an hour ahead."""
+    """One process with its children. `ahead`: its clock is an hour ahead."""
 
     kind: str
     process: subprocess.Popen[bytes]
-    ahead: bool
+    ahead: bool = False
 
     def signal(self, number: int) -> None:
         """Send a signal to its main process."""
@@ -41,20 +46,18 @@ class Node:
 
     def has_child(self, pid: int) -> bool:
         """Whether this process is one of its children."""
-        return pid in {child.pid for child in psutil.Process(self.process.pid).children(recursive=True)}
+        return pid in self.children()
 
-
-@dataclass(frozen=True)
-class MidRun:
-    """A run that began just now, in the child `pid` of a worker."""
-
-    trigger: int
-    token: int
-    pid: int
+    def children(self) -> set[int]:
+        """The process ids of its children, and of theirs."""
+        return {child.pid for child in psutil.Process(self.process.pid).children(recursive=True)}
 
 
 class Nodes:
     """All processes of one fault run, and its database."""
+
+    handlers = ""  # the module that every process loads
+    tables = ""  # what the run needs besides dlqadmin's tables
 
     def __init__(self, home: Path, logs: Path, stack: ExitStack) -> None:
         self.home, self.logs = home, logs
@@ -66,24 +69,35 @@ class Nodes:
     # --- the database ---------------------------------------------------------------------------------------------
 
     def prepare(self) -> None:
-        """The server with real fsync, dlqadmin's tables, the broker's objects and the table of the job."""
+        """The server with real fsync, dlqadmin's tables, the broker's objects and the run's own tables."""
         embedded.ensure_running(self.home)
-        environment = os.environ | self._environment(ahead=False)
-        subprocess.run([sys.executable, "manage.py", "prepare"], cwd=ROOT, env=environment, check=True)
-        self.rows(jobs.EFFECTS)
+        self.call("manage.py", "prepare")
+        self.rows(self.tables)
 
-    def restart_database(self) -> None:
-        """As an administrator does it."""
-        if self._connection:
-            self._connection.close()
-        embedded.stop(self.home, mode="fast")
+    def restart_database(self, *, crash: bool = False, away: float = 0.0) -> None:
+        """As an administrator does it, or by kill -9 of all its processes; it stays away for so many seconds."""
+        self._forget_connection()
+        if crash:
+            self._crash_database()
+        else:
+            embedded.stop(self.home, mode="fast")
+        time.sleep(away)
         embedded.ensure_running(self.home)
+
+    def _crash_database(self) -> None:
+        """Nobody is left to write anything; the next start recovers from the WAL."""
+        pid = (self.home / "postgres" / "postmaster.pid").read_text().split("\n", 1)[0]
+        postmaster = psutil.Process(int(pid))
+        postmaster.suspend()  # so that it starts no process that we do not know
+        for process in [*postmaster.children(recursive=True), postmaster]:
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
 
     def rows(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
         """What a query answers."""
         if self._connection is None or self._connection.closed:
             self._connection = psycopg.connect(**embedded.address(self.home), autocommit=True)
-        cursor = self._connection.execute(query, values)
+        cursor = self._connection.execute(query, values or None)
         return cursor.fetchall() if cursor.description else []
 
     def one(self, query: str, *values: Any) -> Any:
@@ -91,49 +105,36 @@ class Nodes:
         rows = self.rows(query, *values)
         return rows[0][0] if rows else None
 
+    def _forget_connection(self) -> None:
+        if self._connection:
+            self._connection.close()
+
     # --- the processes --------------------------------------------------------------------------------------------
 
-    def beat(self, *, ahead: bool = False, **environment: str) -> Node:
-        """Start a node of beat."""
-        schedule = str(self.logs / f"schedule-{self.started}")
-        return self._start("beat", ["beat", "-s", schedule], ahead, environment)
+    def service(self, name: str) -> list[str]:
+        """The arguments of Python for a service of the Procfile."""
+        services = read_procfile(ROOT / "Procfile", os.environ)
+        return ["-m", *next(service.command for service in services if service.name == name)]
 
-    def worker(self, *, ahead: bool = False) -> Node:
-        """Start a worker for the singleton jobs."""
-        arguments = ["worker", "-Q", "system", "-c", "1", "-n", f"system{self.started}@%h", *_AS_IN_PROCFILE]
-        return self._start("worker", arguments, ahead, {})
+    def call(self, *arguments: str) -> str:
+        """Run `python ARGUMENTS` to its end, which must be a good one; what it printed."""
+        return subprocess.run(
+            [sys.executable, *arguments],
+            cwd=ROOT,
+            env=os.environ | self.environment(),
+            check=True,
+            stdout=subprocess.PIPE,
+            text=True,
+        ).stdout
 
-    def _start(self, kind: str, arguments: list[str], ahead: bool, environment: dict[str, str]) -> Node:
+    def start(self, kind: str, arguments: list[str], *, ahead: bool = False, **environment: str) -> Node:
+        """Start `python ARGUMENTS`; it is killed at the end of the run."""
         self.started += 1
         log = self.logs / f"{self.started}-{kind}.log"
-        process = self._stack.enter_context(
-            running(
-                ["-m", "celery", "-A", "dlqadmin", *arguments], self._environment(ahead) | environment, log
-            )
-        )
+        process = self._stack.enter_context(running(arguments, self.environment() | environment, log))
         node = Node(kind, process, ahead)
         self.all.append(node)
         return node
-
-    def leader(self) -> Node:
-        """The node of beat that leads now."""
-
-        def find() -> Node | None:
-            holder = self.one("SELECT holder FROM dlqadmin_lease WHERE name = 'beat' AND until > now()")
-            pid = int(holder.rpartition(":")[2]) if holder else 0
-            return next((node for node in self.all if node.process.pid == pid), None)
-
-        found: Node = wait_for(find, "a node to lead")
-        return found
-
-    def in_mid_run(self) -> MidRun:
-        """A run of the job that began a moment ago."""
-        rows = wait_for(lambda: self.rows(_MID_RUN, jobs.NAME), "a run of the job")
-        return MidRun(*rows[0])
-
-    def worker_of(self, pid: int) -> Node:
-        """The worker whose child this process is."""
-        return next(node for node in self.all if node.kind == "worker" and node.has_child(pid))
 
     def kill(self, node: Node) -> None:
         """kill -9 of a node with all its children."""
@@ -154,26 +155,29 @@ class Nodes:
             if node.process.poll() is not None
         ]
 
-    def _environment(self, ahead: bool) -> dict[str, str]:
+    def environment(self) -> dict[str, str]:
+        """What all processes of the run are started with."""
         return {
             "DLQADMIN_HOME": str(self.home),
             "DLQADMIN_DEMO": "0",
-            "DLQADMIN_HANDLERS": "tests.faults.jobs",
+            "DLQADMIN_HANDLERS": self.handlers,
             "DATABASE_URL": "",
             "CELERY_BROKER_URL": "",
-            "PYTHONPATH": str(Path(__file__).parent / "ahead") if ahead else "",
         }
 
 
+Kind = TypeVar("Kind", bound=Nodes)
+
+
 @contextmanager
-def prepared(folder: Path) -> Iterator[Nodes]:
+def prepared(kind: type[Kind], folder: Path) -> Iterator[Kind]:
     """A prepared database without processes yet; all is ended and removed at the end, but for the logs in `folder`."""
     # Not in pytest's folder: another run of pytest closes that one to PostgreSQL's user in the middle of this run.
     parent = Path(tempfile.mkdtemp(prefix="dlqadmin-faults-"))
     with ExitStack() as stack:
         stack.callback(shutil.rmtree, parent)
         stack.callback(_remove, parent / "home", folder)
-        nodes = Nodes(parent / "home", folder, stack)
+        nodes = kind(parent / "home", folder, stack)
         nodes.prepare()
         yield nodes
 

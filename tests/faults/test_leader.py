@@ -21,10 +21,10 @@ import pytest
 from dlqadmin.leases.scheduler import LEASE_SECONDS
 from tests.acceptance.processes import wait_for
 from tests.faults.jobs import LIMIT, NAME
-from tests.faults.nodes import Nodes, prepared
+from tests.faults.leaders import LeaderNodes
+from tests.faults.nodes import SEED, prepared, say
 
 SECONDS = float(os.environ.get("FAULT_SECONDS") or 120)
-SEED = int(os.environ.get("FAULT_SEED") or random.randrange(10**6))
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(SECONDS + 420)]
 
@@ -40,18 +40,10 @@ FROM dlqadmin_trigger AS trigger LEFT JOIN fault_effect AS effect ON effect.trig
 WHERE trigger.job = %s GROUP BY trigger.id ORDER BY trigger.due_at
 """
 
-began = time.monotonic()
-
-
-def say(line: str) -> None:
-    """For who watches."""
-    print(f"{time.monotonic() - began:6.1f} s  {line}", flush=True)
-
-
 # --- What is done to them ---------------------------------------------------------------------------------------------
 
 
-def freeze(nodes: Nodes) -> None:
+def freeze(nodes: LeaderNodes) -> None:
     """The leader for longer than its lease, and a worker's child in mid-run for longer than its limit."""
     leader, token = nodes.leader(), nodes.one(TOKEN)
     run = nodes.in_mid_run()
@@ -75,7 +67,7 @@ def freeze(nodes: Nodes) -> None:
     say("  both woke up, and the late run was fenced out")
 
 
-def kill_leader(nodes: Nodes) -> None:
+def kill_leader(nodes: LeaderNodes) -> None:
     """kill -9 of the leader: another one must lead when the lease has run out."""
     leader, token = nodes.leader(), nodes.one(TOKEN)
     killed = nodes.one("SELECT clock_timestamp()")
@@ -87,7 +79,7 @@ def kill_leader(nodes: Nodes) -> None:
     assert gap < LEASE_SECONDS + 1
 
 
-def end_leader(nodes: Nodes) -> None:
+def end_leader(nodes: LeaderNodes) -> None:
     """SIGTERM to the leader: it hands over."""
     leader, token = nodes.leader(), nodes.one(TOKEN)
     nodes.end(leader)
@@ -99,7 +91,7 @@ def end_leader(nodes: Nodes) -> None:
     nodes.beat(ahead=leader.ahead)
 
 
-def restart_database(nodes: Nodes) -> None:
+def restart_database(nodes: LeaderNodes) -> None:
     """PostgreSQL ends all sessions and comes back."""
     nodes.in_mid_run()
     down = time.monotonic()
@@ -110,7 +102,7 @@ def restart_database(nodes: Nodes) -> None:
     say(f"  work goes on after {time.monotonic() - down:.1f} s")
 
 
-def kill_worker(nodes: Nodes) -> None:
+def kill_worker(nodes: LeaderNodes) -> None:
     """kill -9 of a worker in mid-run, with its children."""
     run = nodes.in_mid_run()
     worker = nodes.worker_of(run.pid)
@@ -119,10 +111,10 @@ def kill_worker(nodes: Nodes) -> None:
     nodes.worker(ahead=worker.ahead)
 
 
-STEPS: list[Callable[[Nodes], None]] = [freeze, kill_leader, end_leader, restart_database, kill_worker]
+STEPS: list[Callable[[LeaderNodes], None]] = [freeze, kill_leader, end_leader, restart_database, kill_worker]
 
 
-def taken_over(nodes: Nodes, token: int) -> tuple[Any, ...] | None:
+def taken_over(nodes: LeaderNodes, token: int) -> tuple[Any, ...] | None:
     """The take-over after this token: token, holder, previous, released, free_since, at."""
     return next((row for row in nodes.rows(TAKE_OVERS) if row[0] > token), None)
 
@@ -135,7 +127,7 @@ def test_every_moment_has_its_effect_once_whatever_happens_to_leaders_workers_an
 ) -> None:
     say(f"FAULT_SEED={SEED} FAULT_SECONDS={SECONDS:g}, logs in {tmp_path}")
     chance = random.Random(SEED)
-    with prepared(tmp_path) as nodes, ExitStack() as judged:
+    with prepared(LeaderNodes, tmp_path) as nodes, ExitStack() as judged:
         judged.callback(report, nodes)
         start(nodes)
         harm(nodes, chance)
@@ -144,7 +136,7 @@ def test_every_moment_has_its_effect_once_whatever_happens_to_leaders_workers_an
         judge(nodes)
 
 
-def start(nodes: Nodes) -> None:
+def start(nodes: LeaderNodes) -> None:
     """Beat with the wrong clock leads first, so that the moments begin with it."""
     nodes.beat(ahead=True)
     for number in range(3):
@@ -156,7 +148,7 @@ def start(nodes: Nodes) -> None:
     say("three nodes of beat and three workers are at work")
 
 
-def harm(nodes: Nodes, chance: random.Random) -> None:
+def harm(nodes: LeaderNodes, chance: random.Random) -> None:
     """All steps, spread over the time; at least a few quiet seconds between them."""
     first = time.monotonic()
     for number, step in enumerate(STEPS):
@@ -167,7 +159,7 @@ def harm(nodes: Nodes, chance: random.Random) -> None:
     time.sleep(max(first + SECONDS - time.monotonic(), 3))
 
 
-def close(nodes: Nodes) -> None:
+def close(nodes: LeaderNodes) -> None:
     """No new moments of the job; wait until all that was due has ended."""
     for node in [node for node in nodes.all if node.kind == "beat"]:
         nodes.end(node)
@@ -181,7 +173,7 @@ def close(nodes: Nodes) -> None:
 # --- What came of it --------------------------------------------------------------------------------------------------
 
 
-def report(nodes: Nodes) -> None:
+def report(nodes: LeaderNodes) -> None:
     """The counts, also of a run that failed."""
     moments = nodes.rows(MOMENTS, NAME)
     counts = [count for *_, count, _ in moments]
@@ -210,7 +202,7 @@ def gaps(moments: list[datetime]) -> list[datetime]:
     return [at for second in range(span) if (at := min(there) + timedelta(seconds=second)) not in there]
 
 
-def judge(nodes: Nodes) -> None:
+def judge(nodes: LeaderNodes) -> None:
     """What must be true after whatever happened."""
     moments = nodes.rows(MOMENTS, NAME)
     assert gaps([due for due, *_ in moments]) == [], "moments without a trigger"

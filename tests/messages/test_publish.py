@@ -128,6 +128,11 @@ def test_a_queue_that_does_not_exist_is_an_error(db) -> None:
         publish("nowhere", type="note", body=b"")
 
 
+def test_an_external_queue_takes_no_messages_of_ours(make_queue) -> None:
+    with pytest.raises(ValueError, match="RabbitMQ"):
+        publish(make_queue("theirs", kind="rabbitmq"), type="note", body=b"")
+
+
 def test_a_queue_with_workers_of_its_own_wakes_those(
     make_queue, monkeypatch, django_capture_on_commit_callbacks
 ) -> None:
