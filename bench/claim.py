@@ -54,7 +54,9 @@ def claim(quick: bool, say: Say) -> Report:
             say(f"{name}: {what}")
             with situation(number) as (queue, by_key):
                 times.append(Figure(name, what, "ms", _times(queue, by_key)))
-                rows.append(Figure(f"{name} rows", f"{what}: rows read", "rows/message", [_rows(queue, by_key)]))
+                rows.append(
+                    Figure(f"{name} rows", f"{what}: rows read", "rows/message", [_rows(queue, by_key)])
+                )
             _empty()
         targets = [Target(figure, "<=", MOST_MS) for figure in times]
         targets += [Target(figure, "<=", MOST_ROWS) for figure in rows]
