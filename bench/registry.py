@@ -2,10 +2,12 @@
 
 from collections.abc import Callable
 
+from bench.claim import claim
 from bench.consume import consume
 from bench.report import Report
 
 # (quick, say) -> Report: `quick` asks for less data, `say` takes a line of progress. Raises BenchError.
 BENCHES: dict[str, Callable[[bool, Callable[[str], None]], Report]] = {
+    "claim": claim,
     "consume": consume,
 }

@@ -12,7 +12,7 @@ _COMPARE = {">=": operator.ge, "<=": operator.le}
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One measured quantity. `unit`: "messages/s" or "ratio". `rounds`: its value in each round, at least one."""
+    """One measured quantity. `unit`: "messages/s", "ratio", "ms" … `rounds`: its value in each round, at least one."""
 
     name: str
     what: str
@@ -26,7 +26,7 @@ class Figure:
 
     def as_json(self) -> dict[str, Any]:
         """Median and spread, rounded to what can be read off."""
-        digits = 3 if self.unit == "ratio" else 1
+        digits = 1 if self.unit == "messages/s" else 3
         return {
             "what": self.what,
             "unit": self.unit,
@@ -98,7 +98,7 @@ class Report:
 
 
 def _row(figure: Figure) -> str:
-    form = ",.2f" if figure.unit == "ratio" else ",.0f"
+    form = ",.0f" if figure.unit == "messages/s" else ",.2f"
     values = "".join(f"{value:>10{form}}" for value in (figure.value, min(figure.rounds), max(figure.rounds)))
     unit = "" if figure.unit == "ratio" else f" ({figure.unit})"
     return f"{figure.name:12}{values}  {figure.what}{unit}"

@@ -175,7 +175,7 @@ def _run_alone(claim: Claim, work: list[Work]) -> Counter[Outcome]:
         if settled[Outcome.RETRY] or settled[Outcome.DEAD]:
             turn.failed(one.message)
     if not claim.single:
-        outcomes[Outcome.GIVEN_BACK] += give_back(claim)
+        outcomes[Outcome.GIVEN_BACK] += give_back(claim, settled=outcomes.total())
     return outcomes
 
 
@@ -250,7 +250,7 @@ def _run_each(claim: Claim, work: list[Work]) -> Counter[Outcome]:
                 if delivery.failure:
                     turn.failed(one.message)
         if not claim.single:
-            outcomes[Outcome.GIVEN_BACK] += give_back(claim)
+            outcomes[Outcome.GIVEN_BACK] += give_back(claim, settled=outcomes.total())
     return outcomes
 
 

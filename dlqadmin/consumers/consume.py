@@ -79,8 +79,9 @@ class Claims:
     which also finds what was published earlier and committed later.
     """
 
-    def __init__(self, queue: SourceQueue) -> None:
-        self._queue = queue
+    def __init__(self, queue: SourceQueue, size: int | None = None) -> None:
+        """`size`: of every batch; None: as the queue's pace says."""
+        self._queue, self._size = queue, size
         normal = [(False, False), (True, False)]
         if queue.ordered and random.random() < 0.5:
             normal.reverse()
@@ -104,7 +105,7 @@ class Claims:
     def _ask(self, *, by_key: bool, suspect: bool) -> Claim | None:
         if suspect:
             return claim_single(self._queue, by_key=by_key, suspect=True)
-        size = 1 if self._singly else pace_of(self._queue.pk).size
+        size = 1 if self._singly else self._size or pace_of(self._queue.pk).size
         return claim_batch(self._queue, size, by_key=by_key, since=self._since)
 
 

@@ -64,13 +64,15 @@ _ENDS = {
     Discard.Kind.STALE: (Outcome.STALE, AccountKind.STALE, DeadLetter.Resolution.STALE),
 }
 
-_DELETE = "DELETE FROM dlqadmin_message WHERE id = ANY(%s::bigint[]) AND claim_id = %s"
+_DELETE = (
+    "DELETE FROM dlqadmin_message WHERE id = ANY(%s::bigint[]) AND claim_id IS NOT DISTINCT FROM %s::bigint"
+)
 
 _RETRY = """
 UPDATE dlqadmin_message AS message SET claim_id = NULL, attempts = failed.attempts, last_attempt_at = failed.started,
     available_at = clock_timestamp() + make_interval(secs => failed.wait)
 FROM unnest(%s::bigint[], %s::int[], %s::timestamptz[], %s::float8[]) AS failed (id, attempts, started, wait)
-WHERE message.id = failed.id AND message.claim_id = %s AND message.id = ANY(%s::bigint[])
+WHERE message.id = failed.id AND message.claim_id IS NOT DISTINCT FROM %s::bigint AND message.id = ANY(%s::bigint[])
 """
 
 # All of a batch in which every message was processed, in one round trip.
@@ -88,7 +90,7 @@ SELECT (SELECT count(*) FROM gone), (SELECT count(*) FROM ended)
 # All of a success in one round trip, in a transaction of its own that nobody waits for.
 _END_NOW = f"""
 WITH gone AS (
-    DELETE FROM dlqadmin_message WHERE id = %(message)s AND claim_id = %(claim)s AND EXISTS (
+    DELETE FROM dlqadmin_message WHERE id = %(message)s AND claim_id IS NOT DISTINCT FROM %(mark)s::bigint AND EXISTS (
         SELECT FROM dlqadmin_claim WHERE token = %(claim)s AND until > clock_timestamp()
     ) RETURNING queue_id
 ), posted AS (
@@ -127,7 +129,7 @@ def settle(
     )
     outcomes += _failed(claim, [(one, one.failure) for one in deliveries if one.failure is not None])
     if last:
-        outcomes[Outcome.GIVEN_BACK] = _finish(claim, rest=len(deliveries) < len(claim.messages))
+        outcomes[Outcome.GIVEN_BACK] = _finish(claim, rest=len(claim.messages) - len(deliveries))
     else:
         _must_be_one(_HOLD if durable else _HOLD_HASTILY, claim.token)
     return outcomes
@@ -136,7 +138,7 @@ def settle(
 def end_now(claim: Claim, message: ClaimedMessage) -> Counter[Outcome]:
     """`settle` for one message that was processed, is not the last, and came from no letter; commits by itself."""
     with prepared_cursor() as cursor:
-        cursor.execute(_END_NOW, {"message": message.id, "claim": claim.token})
+        cursor.execute(_END_NOW, {"message": message.id, "mark": claim.mark, "claim": claim.token})
         if cursor.rowcount != 1:
             raise ClaimLost
     return Counter({Outcome.PROCESSED: 1})
@@ -148,10 +150,13 @@ def hold(claim: Claim) -> None:
 
 
 @transaction.atomic
-def give_back(claim: Claim) -> int:
-    """Return everything that the claim still holds as if it had not been claimed: a start of it is not an attempt."""
+def give_back(claim: Claim, settled: int = 0) -> int:
+    """Return what the claim still holds as if it had not been claimed: a start of it is not an attempt; how many.
+
+    `settled`: messages of the claim that have been settled already.
+    """
     limit_transaction(SETTLE_SECONDS)
-    return _finish(claim, rest=True)
+    return _finish(claim, rest=len(claim.messages) - settled)
 
 
 def policy_of(queue: SourceQueue, type: str) -> RetryPolicy:
@@ -198,7 +203,7 @@ def _end(
     claim: Claim, messages: list[ClaimedMessage], account: AccountKind, resolution: DeadLetter.Resolution
 ) -> None:
     """They leave the queue: the row goes, the account grows, the letter that one came from is settled."""
-    _change(_DELETE, [_array(messages), claim.token], len(messages))
+    _change(_DELETE, [_array(messages), claim.mark], len(messages))
     books.post(claim.queue.pk, account, len(messages))
     if letters := [message.letter_id for message in messages if message.letter_id is not None]:
         mark_resolved(letters, resolution)
@@ -247,7 +252,7 @@ def _wait(claim: Claim, waiting: list[tuple[Delivery, float]]) -> None:
         [one.message.attempts for one, _ in waiting],
         [claim.moment(one.clock) for one, _ in waiting],
         [seconds for _, seconds in waiting],
-        claim.token,
+        claim.mark,
         [one.message.id for one, _ in waiting],
     ]
     _change(_RETRY, values, len(waiting))
@@ -266,20 +271,18 @@ def _die(claim: Claim, dying: list[tuple[Delivery, Failure, DeadLetter.Reason]])
         )
         for one, failure, reason in dying
     ]
-    dead_letters(queue=claim.queue.pk, claim=claim.token, worker=node_name(), deaths=deaths)
+    dead_letters(queue=claim.queue.pk, claim=claim.mark, worker=node_name(), deaths=deaths)
 
 
-def _finish(claim: Claim, *, rest: bool) -> int:
-    """End the claim: what it still holds (only if there is a `rest`) and its keys are free; how many messages."""
-    given_back = 0
-    if rest:
+def _finish(claim: Claim, *, rest: int) -> int:
+    """End the claim: the `rest` of its messages, and its keys, are free; how many messages went back."""
+    if rest and claim.mark is not None:
         with connection.cursor() as cursor:
             cursor.execute(_RELEASE, [int(claim.single), claim.token])
-            given_back = cursor.rowcount
     if claim.by_key:
         free_keys(claim.token, claim.queue.on_death)
     _must_be_one(_DROP, claim.token)
-    return given_back
+    return rest
 
 
 def free_keys(token: int, on_death: str) -> None:

@@ -48,12 +48,13 @@ _EXPIRED = (
 # A worker that was frozen in the middle of its settlement still has rows locked: its session is ended by the server in
 # a while, and the claim waits for the next sweep.
 _LOCK = """
-SELECT worker, single, queue_id, set_config('lock_timeout', '500ms', true) FROM dlqadmin_claim
+SELECT worker, single, queue_id, message_ids, set_config('lock_timeout', '500ms', true) FROM dlqadmin_claim
 WHERE token = %s AND until <= clock_timestamp() FOR UPDATE SKIP LOCKED
 """
 
 # Nobody knows which of them was running: nothing is counted, and from now on each of them starts alone.
 _SUSPECT = "UPDATE dlqadmin_message SET claim_id = NULL, suspect = true WHERE claim_id = %s"
+_SUSPECT_OF_KEYS = "UPDATE dlqadmin_message SET suspect = true WHERE id = ANY(%s) AND claim_id IS NULL"
 
 # It was running, and alone: the charge of this start moves from `attempts` to `lost`.
 _LOSE = """
@@ -103,7 +104,7 @@ def _free(token: int) -> bool:
         claim = cursor.fetchone()
         if claim is None:
             return False
-        worker, single, queue_id, _ = claim
+        worker, single, queue_id, messages, _ = claim
         queue = SourceQueue.objects.get(pk=queue_id)
         if single:
             cursor.execute(_LOSE, [token])
@@ -112,6 +113,8 @@ def _free(token: int) -> bool:
             cursor.execute(_RELEASE, [token])
         else:
             cursor.execute(_SUSPECT, [token])
+            if messages:
+                cursor.execute(_SUSPECT_OF_KEYS, [messages])
         free_keys(token, queue.on_death)
         cursor.execute(_DROP, [token])
     return True

@@ -25,7 +25,8 @@ WITH death AS (
         AS death (message, cluster, reason, attempts, lost, error_class, error_text, error_raw, traceback, started)
 ), gone AS (
     DELETE FROM dlqadmin_message AS message USING death
-    WHERE message.id = death.message AND message.claim_id = %(claim)s AND message.id = ANY(%(message)s)
+    WHERE message.id = death.message AND message.id = ANY(%(message)s)
+        AND message.claim_id IS NOT DISTINCT FROM %(claim)s
     RETURNING message.*, death.cluster, death.reason, death.attempts AS counted, death.lost AS losses,
         death.error_class, death.error_text, death.error_raw, death.traceback, death.started
 )
@@ -57,10 +58,11 @@ class MessageGone(Exception):
     """A message is not held under this claim any more; nothing was captured."""
 
 
-def dead_letters(*, queue: int, claim: int, worker: str, deaths: Sequence[Death]) -> list[int]:
-    """Turn these messages of one queue, held under `claim`, into open dead letters; the letters' ids, oldest first.
+def dead_letters(*, queue: int, claim: int | None, worker: str, deaths: Sequence[Death]) -> list[int]:
+    """Turn these messages of one queue into open dead letters; the letters' ids, oldest first.
 
-    Runs inside the caller's transaction, all or none; raises MessageGone if one is not there to be moved.
+    `claim`: what their `claim_id` must be. Runs inside the caller's transaction, all or none; raises MessageGone if one
+    is not there to be moved.
     """
     errors = [(death.error.error_class, death.error.text) for death in deaths]
     values: dict[str, Any] = {

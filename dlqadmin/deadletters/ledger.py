@@ -22,6 +22,11 @@ SELECT queue_id, kind, sum(amount)::bigint FROM (
     UNION ALL
     SELECT queue_id, 'running', count(*) FROM dlqadmin_message
     WHERE queue_id = ANY(%(queues)s) AND claim_id IS NOT NULL GROUP BY 1
+    UNION ALL -- what was taken of claimed keys is not marked as such
+    SELECT taken.queue_id, shown.kind, count(*) * shown.sign FROM dlqadmin_claim AS claim
+    JOIN dlqadmin_message AS taken ON taken.id = ANY(claim.message_ids) AND taken.claim_id IS NULL
+    CROSS JOIN (VALUES ('running', 1), ('waiting', -1)) AS shown (kind, sign)
+    WHERE claim.queue_id = ANY(%(queues)s) GROUP BY 1, 2, shown.sign
     UNION ALL
     SELECT queue_id, 'dead', count(*) FROM dlqadmin_deadletter
     WHERE queue_id = ANY(%(queues)s) AND state = 'open' GROUP BY 1

@@ -2,6 +2,7 @@
 
 import uuid
 
+from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.indexes import BrinIndex
 from django.db import models
 
@@ -17,6 +18,11 @@ class Claim(models.Model):
     worker = models.CharField(max_length=255)
     single = models.BooleanField(
         default=True, help_text="one message, charged before its start: a loss can be laid at it"
+    )
+    message_ids = ArrayField(
+        models.BigIntegerField(),
+        null=True,
+        help_text="what was taken of claimed keys; other messages point here",
     )
     until = models.DateTimeField()
     claimed_at = models.DateTimeField(db_default=ClockTimestamp())

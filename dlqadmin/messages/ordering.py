@@ -14,7 +14,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db import connection, transaction
+from django.db import connection
+
+from dlqadmin.prepared import prepared_cursor
 
 _ANNOUNCE = """
 INSERT INTO dlqadmin_keyarrival (queue_id, key)
@@ -91,14 +93,14 @@ def announce(ids: Sequence[int]) -> None:
         cursor.execute(_ANNOUNCE, [list(ids)])
 
 
-@transaction.atomic
 def file_arrivals(queue_id: int, most: int = 2000) -> int:
-    """Bring the keys of at most `most` arrivals up to date; the number of keys."""
-    with connection.cursor() as cursor:
+    """Bring the keys of at most `most` arrivals up to date, in the caller's transaction; the number of keys."""
+    with prepared_cursor() as cursor:
         cursor.execute(_FILE, {"queue": queue_id, "most": most})
         rows = cursor.fetchall()
-        free = [row[0] for row in rows if row[1] is None]
-        if free:
+    free = [row[0] for row in rows if row[1] is None]
+    if free:
+        with connection.cursor() as cursor:
             cursor.execute(_LOOK, [free])
     return len(rows)
 

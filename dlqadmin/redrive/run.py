@@ -18,7 +18,8 @@ BATCH = 500
 TURN_SECONDS = 5.0
 
 # Send and mark are one statement: a message exists exactly if its item says so. The message keeps id, key, version,
-# lineage and position; its attempts start at 0. Items are taken in publish order, so a key keeps its order.
+# lineage and position; its attempts start at 0. Items are taken in publish order, so a key keeps its order. They are
+# read as they were before this statement waited for the redrive's row: `sent_back_at` tells what was sent meanwhile.
 _SEND = """
 WITH live AS (
     SELECT id, queue_id FROM dlqadmin_redrive WHERE id = %(redrive)s AND state = 'running' FOR UPDATE
@@ -28,7 +29,7 @@ WITH live AS (
     WHERE item.outcome = 'pending' ORDER BY letter.position LIMIT %(most)s
 ), marked AS (
     UPDATE dlqadmin_deadletter AS letter SET sent_back_at = clock_timestamp() FROM batch
-    WHERE letter.id = batch.letter_id AND letter.state = 'redriving' RETURNING letter.*
+    WHERE letter.id = batch.letter_id AND letter.state = 'redriving' AND letter.sent_back_at IS NULL RETURNING letter.*
 ), sent AS (
     INSERT INTO dlqadmin_message (position, queue_id, message_id, key, version, type, body, content_type,
         content_encoding, headers, lineage, by_key, generation, attempts, lost, suspect, available_at, published_at,

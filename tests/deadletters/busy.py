@@ -55,11 +55,12 @@ def handle(message) -> None:
 def publish(queue: SourceQueue) -> None:
     """From Python and from SQL; some of it twice, some of it out of order."""
     numbers = [random.randrange(500) for _ in range(random.randrange(1, 40))]
+    numbers += sorted(numbers, reverse=True)[:3]
     publish_many(
         queue,
         [
             Outgoing(
-                type="note", body={}, message_id=str(n), key=random.choice([f"k{n % 9}", None]), version=n
+                type="note", body={}, message_id=str(n), key=random.choice([f"k{n % 3}", None]), version=n
             )
             for n in numbers
         ],

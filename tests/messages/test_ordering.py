@@ -4,7 +4,8 @@ import pytest
 from django.db import connection, transaction
 
 from dlqadmin.consumers.claim import claim_batch
-from dlqadmin.messages.models import KeyArrival, Message, QueueKey
+from dlqadmin.deadletters.ledger import read_ledger
+from dlqadmin.messages.models import Claim, KeyArrival, Message, QueueKey
 from dlqadmin.messages.ordering import (
     blocked_keys,
     file_arrivals,
@@ -141,7 +142,8 @@ def test_a_batch_shares_its_size_among_the_keys_it_found(queue) -> None:
     assert [(bytes(one.key), one.position) for one in claim.messages] == [
         (bytes(one.key), one.position) for one in Message.objects.order_by("position")[:8]
     ]
-    assert Message.objects.filter(claim=None).count() == 12
+    assert set(Claim.objects.get().message_ids) == {one.id for one in claim.messages}
+    assert read_ledger(queue.pk).running == 8
 
 
 @REAL

@@ -3,7 +3,7 @@
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 
 from dlqadmin.clusters.models import ErrorCluster
 from dlqadmin.consumers.consume import consume_once
@@ -16,6 +16,7 @@ from dlqadmin.redrive.diagnose import current_diagnosis, sign_diagnosis
 from dlqadmin.redrive.models import Redrive, RedriveItem
 from dlqadmin.redrive.run import advance_redrives, count_outcomes, send_pending
 from dlqadmin.redrive.start import GateClosed, NothingToRedrive, start_redrive
+from tests.consumers.work import Session, wait_until_blocked
 
 State = DeadLetter.State
 
@@ -221,3 +222,20 @@ def test_of_two_people_who_start_at_once_one_is_told_so(queue, library, cluster)
     redrive = Redrive.objects.get()
     assert send_pending(redrive) == 2
     assert Message.objects.count() == 2
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_letter_is_sent_once_when_two_processes_advance_its_redrive(queue, library, cluster) -> None:
+    diagnose(cluster)
+    redrive = start_redrive(cluster=cluster, by=None)
+    other = Session()
+    try:
+        with transaction.atomic():
+            assert send_pending(redrive) == 2
+            late = other.start(send_pending, redrive)
+            wait_until_blocked(late)
+        late.result(timeout=30)
+    finally:
+        other.close()
+    assert Message.objects.filter(queue=queue).count() == 2
+    assert read_ledger(queue.pk).difference == 0
