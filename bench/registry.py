@@ -4,10 +4,14 @@ from collections.abc import Callable
 
 from bench.claim import claim
 from bench.consume import consume
+from bench.memory import memory
+from bench.publish import publishing
 from bench.report import Report
 
 # (quick, say) -> Report: `quick` asks for less data, `say` takes a line of progress. Raises BenchError.
 BENCHES: dict[str, Callable[[bool, Callable[[str], None]], Report]] = {
     "claim": claim,
     "consume": consume,
+    "memory": memory,
+    "publish": publishing,
 }

@@ -15,7 +15,7 @@ CONSUME_TASK = "dlqadmin.consumers.consume"
 
 # Who finds the mark reads only, so publishers do not queue up for this row. The mark may be lost in a crash: it is a
 # hint about a hint, so nobody waits for the disk.
-_MARK = """
+MARK = """
 UPDATE dlqadmin_sourcequeue SET wake_pending_until = clock_timestamp() + interval '10 seconds'
 WHERE id = %s AND coalesce(wake_pending_until <= clock_timestamp(), true) AND NOT paused AND archived_at IS NULL
 RETURNING celery_queue, set_config('synchronous_commit', 'off', true)
@@ -39,7 +39,7 @@ def wake_now(queue_id: int) -> bool:
     """
     try:
         with connection.cursor() as cursor:
-            cursor.execute(_MARK, [queue_id])
+            cursor.execute(MARK, [queue_id])
             row = cursor.fetchone()
     except (DatabaseError, InterfaceError):
         logger.warning("Queue %s could not be marked for a wake-up; the sweep will wake it.", queue_id)

@@ -18,7 +18,12 @@ pytestmark = [pytest.mark.acceptance, pytest.mark.django_db(transaction=True)]
 @contextmanager
 def beat(folder: Path, name: str) -> Iterator[Any]:
     """A beat process."""
-    environment = {"DATABASE_URL": database_url(connection.settings_dict), "DLQADMIN_HOME": str(folder)}
+    environment = {
+        "DATABASE_URL": database_url(connection.settings_dict),
+        "DLQADMIN_HOME": str(folder),
+        "DLQADMIN_DEMO": "1",
+        "DLQADMIN_DEMO_EVERY": "2",
+    }
     with running(["-m", "celery", "-A", "dlqadmin", "beat"], environment, folder / name) as process:
         yield process
 
@@ -50,7 +55,7 @@ def test_a_beat_that_is_told_to_end_hands_over_in_under_a_second_and_a_killed_on
         kill_all(nodes[second])
         wait_for(lambda: TakeOver.objects.filter(token=3).exists(), "the third leader", seconds=10)
         assert seconds_without_leader(3, released=False) < 1
-    moments = Trigger.objects.filter(job="consumers.sweep").order_by("due_at").values_list("due_at", "missed")
+    moments = Trigger.objects.filter(job="demo.trickle").order_by("due_at").values_list("due_at", "missed")
     stood_for = [missed + 1 for _, missed in moments]
     seconds = (moments.last()[0] - moments.first()[0]).total_seconds()  # type: ignore[index]
     assert sum(stood_for[1:]) * 2 == seconds, "a due moment is neither run nor stood for"
