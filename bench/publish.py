@@ -1,7 +1,7 @@
 """`manage.py bench publish`: publishers with long transactions on one queue, who must not wait for each other."""
 
+import multiprocessing
 import secrets
-import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -46,27 +46,31 @@ def publishing(quick: bool, say: Say) -> Report:
 
 
 def _rate(queue: SourceQueue, seconds: float) -> float:
-    counts: list[int] = []
-    end = time.monotonic() + seconds
-    threads = [threading.Thread(target=_publish, args=(queue, end, counts)) for _ in range(PUBLISHERS)]
-    began = time.monotonic()
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return sum(counts) / (time.monotonic() - began)
+    connection.close()  # no child may use it
+    forked = multiprocessing.get_context("fork")
+    counts: Any = forked.Queue()
+    together = forked.Barrier(PUBLISHERS)
+    arguments = (queue, seconds, together, counts)
+    publishers = [forked.Process(target=_publish, args=arguments) for _ in range(PUBLISHERS)]
+    for publisher in publishers:
+        publisher.start()
+    for publisher in publishers:
+        publisher.join()
+    rows = [counts.get() for _ in publishers]
+    return sum(number for number, _ in rows) / max(took for _, took in rows)
 
 
-def _publish(queue: SourceQueue, end: float, counts: list[int]) -> None:
+def _publish(queue: SourceQueue, seconds: float, together: Any, counts: Any) -> None:
     """Transactions that go on for a while after they have published, as those of a busy program do."""
     message: dict[str, Any] = {"type": "note", "body": {}, "key": "the-same"}
     number = 0
-    try:
-        while time.monotonic() < end:
-            with transaction.atomic():
-                publish(queue, **message)
-                time.sleep(TRANSACTION_SECONDS)
-            number += 1
-    finally:
-        counts.append(number)
-        connection.close()
+    connection.ensure_connection()
+    together.wait()
+    began = time.monotonic()
+    while time.monotonic() < began + seconds:
+        with transaction.atomic():
+            publish(queue, **message)
+            time.sleep(TRANSACTION_SECONDS)
+        number += 1
+    counts.put((number, time.monotonic() - began))
+    connection.close()

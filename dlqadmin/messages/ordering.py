@@ -18,11 +18,6 @@ from django.db import connection
 
 from dlqadmin.prepared import prepared_cursor
 
-_ANNOUNCE = """
-INSERT INTO dlqadmin_keyarrival (queue_id, key)
-SELECT DISTINCT queue_id, key FROM dlqadmin_message WHERE id = ANY(%s) AND by_key
-"""
-
 # The update changes nothing: it locks the row, or makes it again if somebody just removed it.
 _FILE = """
 WITH arrived AS (
@@ -85,12 +80,6 @@ class BlockedKey:
     parked: bool
     head: int | None
     waiting: int
-
-
-def announce(ids: Sequence[int]) -> None:
-    """Tell consumers of messages that were just inserted, in the same transaction."""
-    with connection.cursor() as cursor:
-        cursor.execute(_ANNOUNCE, [list(ids)])
 
 
 def file_arrivals(queue_id: int, most: int = 2000) -> int:

@@ -10,7 +10,6 @@ from django.db import connection, transaction
 
 from dlqadmin.messages.idempotency import NO_VERSION
 from dlqadmin.messages.ids import new_message_id
-from dlqadmin.messages.ordering import announce
 from dlqadmin.messages.wakeups import wake
 from dlqadmin.queues import books
 from dlqadmin.queues.models import AccountKind, SourceQueue
@@ -21,7 +20,9 @@ Header = tuple[str, str, str | None]
 KEY_LIMIT = 1024  # bytes: keys are indexed together with their queue and position
 
 # The position is the id that the row gets at its first publishing. Rows of one statement are numbered in their order.
-_INSERT = """
+# What is published is entered in the books, and its key is announced, in the same step.
+_INSERT = f"""
+WITH inserted AS (
 INSERT INTO dlqadmin_message (id, position, queue_id, message_id, key, version, type, body, content_type,
     content_encoding, headers, lineage, by_key, generation, attempts, lost, suspect, available_at, published_at)
 SELECT n, n, queue.id, message_id, key, version, type, body, content_type, content_encoding, headers::jsonb, lineage,
@@ -38,8 +39,14 @@ FROM dlqadmin_sourcequeue AS queue, (
     ) AS rows
 ) AS numbered
 WHERE queue.id = %(queue)s
-RETURNING id, by_key
-"""
+RETURNING id, key, by_key
+), posted AS (
+    {books.POST} SELECT %(queue)s, '{AccountKind.RECEIVED.value}', count(*) FROM inserted HAVING count(*) > 0
+), announced AS (
+    INSERT INTO dlqadmin_keyarrival (queue_id, key) SELECT DISTINCT %(queue)s::bigint, key FROM inserted WHERE by_key
+)
+SELECT id FROM inserted ORDER BY id
+"""  # noqa: S608 - made of constants
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,14 +107,11 @@ def publish_many(queue: SourceQueue | str, messages: Iterable[Outgoing]) -> list
     columns = dict(zip(_COLUMNS, (list(column) for column in zip(*rows, strict=True)), strict=True))
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(_INSERT, columns | {"queue": target.pk})
-        inserted = cursor.fetchall()
-        if not inserted:
+        ids = [row[0] for row in cursor.fetchall()]
+        if not ids:
             raise SourceQueue.DoesNotExist(f"The queue {target} does not exist any more.")
-        books.post(target.pk, AccountKind.RECEIVED, len(inserted))
-        if in_order := [row[0] for row in inserted if row[1]]:
-            announce(in_order)
         wake(target.pk)
-    return [row[0] for row in inserted]
+    return ids
 
 
 _COLUMNS = (
