@@ -114,6 +114,7 @@ _broker = broker_settings(
     env.json("CELERY_BROKER_TRANSPORT_OPTIONS", default={}),
 )
 vars().update({f"CELERY_{name.upper()}": value for name, value in _broker.items()})
+CELERY_BROKER_URL: str = _broker["broker_url"]  # once more by its name, for type checkers
 CELERY_TASK_SERIALIZER = "json"
 CELERY_ACCEPT_CONTENT = ["json"]
 CELERY_TASK_IGNORE_RESULT = True
