@@ -22,7 +22,6 @@ from typing import NamedTuple
 from django.db import DatabaseError, InterfaceError, transaction
 
 from dlqadmin.consumers.claim import Claim, ClaimedMessage
-from dlqadmin.consumers.connect import reconnect
 from dlqadmin.consumers.errors import ClaimLost, Interrupted
 from dlqadmin.consumers.guard import Guard, Plain, guard_of
 from dlqadmin.consumers.pace import BATCH_SECONDS, pace_of
@@ -38,6 +37,7 @@ from dlqadmin.consumers.session import (
     let_callbacks_fail,
     limit_transaction,
     limited_session,
+    reconnect,
 )
 from dlqadmin.consumers.settle import SETTLE_SECONDS, Delivery, Outcome, end_now, give_back, hold, settle
 from dlqadmin.consumers.timeout import Deadline, deadlines
@@ -49,6 +49,9 @@ logger = logging.getLogger(__name__)
 
 # One by one, messages may take longer in all before the rest goes back: each transaction is short.
 ALONE_SECONDS = 1.0
+
+# How a consumer that was fenced out signs, before the name of its queue; jobs sign with their names.
+CONSUMER_OF = "consumer of "
 
 _REFUSED = (DatabaseError, InterfaceError)
 
@@ -95,7 +98,7 @@ def _work(claim: Claim, message: ClaimedMessage) -> Work:
 
 def _fenced(claim: Claim) -> Counter[Outcome]:
     logger.warning("Claim %s of %s was lost, so nothing was settled.", claim.token, claim.queue)
-    note_fenced(FencedOut(f"consumer of {claim.queue}", claim.token, None), node_name())
+    note_fenced(FencedOut(f"{CONSUMER_OF}{claim.queue}", claim.token, None), node_name())
     return Counter({Outcome.FENCED: len(claim.messages)})
 
 
@@ -213,7 +216,7 @@ def _try_one(claim: Claim, one: Work) -> Counter[Outcome] | Failure:
 
 
 def _deliver(claim: Claim, one: Work, guard: Guard, deadline: Deadline, mark: Mark) -> Delivery:
-    """Run one message in the transaction. Raises Undone if the transaction cannot go on."""
+    """Run one message. Raises Undone if the transaction that it runs in cannot go on."""
     message, clock = one.message, time.monotonic()
     if discard := guard.verdict(message):
         return Delivery(message, clock, discard=discard)
@@ -221,12 +224,7 @@ def _deliver(claim: Claim, one: Work, guard: Guard, deadline: Deadline, mark: Ma
     if isinstance(incoming, Failure) or one.handler is None:
         return Delivery(message, clock, incoming if isinstance(incoming, Failure) else None)
     failure = run(one.handler, incoming, deadline, one.timeout)
-    if failure and failure.conflict:
-        raise Conflict(failure)
-    if failure:
-        mark.undo()
-    else:
-        failure = mark.keep()
+    failure = mark.undo(failure) if failure else mark.keep()
     if failure is None:
         guard.passed(message)
     return Delivery(message, clock, failure)
@@ -240,12 +238,13 @@ def _run_each(claim: Claim, work: list[Work]) -> Counter[Outcome]:
     and then the message runs again: nobody was promised that it would not."""
     outcomes: Counter[Outcome] = Counter()
     longest = max(one.timeout for one in work)
-    guard = guard_of(claim.queue, locked=False)
+    guard, mark = guard_of(claim.queue, locked=False), Bare()
     guard.enter(one.message for one in work)
+    mark.begin()
     with limited_session(longest):
         with deadlines(longest + BATCH_SECONDS) as deadline:
             for one in (turn := _InTurn(work, BATCH_SECONDS)):
-                delivery = _run_without_transaction(claim, one, guard, deadline)
+                delivery = _deliver(claim, one, guard, deadline, mark)
                 outcomes += _settle_one(claim, delivery, guard)
                 if delivery.failure:
                     turn.failed(one.message)
@@ -254,37 +253,19 @@ def _run_each(claim: Claim, work: list[Work]) -> Counter[Outcome]:
     return outcomes
 
 
-def _run_without_transaction(claim: Claim, one: Work, guard: Guard, deadline: Deadline) -> Delivery:
-    message, clock = one.message, time.monotonic()
-    if discard := guard.verdict(message):
-        return Delivery(message, clock, discard=discard)
-    incoming = prepare(message, one.handler, claim.queue.name)
-    if isinstance(incoming, Failure) or one.handler is None:
-        return Delivery(message, clock, incoming if isinstance(incoming, Failure) else None)
-    bare = Bare()
-    failure = run(one.handler, incoming, deadline, one.timeout)
-    failure = bare.check() or failure
-    if failure:
-        reconnect()
-    else:
-        guard.passed(message)
-    return Delivery(message, clock, failure)
-
-
 def _settle_one(claim: Claim, delivery: Delivery, guard: Guard) -> Counter[Outcome]:
     """The handler has run, so a settlement that the database did not take is tried again."""
     try:
         return _settle_now(claim, delivery, guard)
     except _REFUSED:
         reconnect()
-        if delivery.failure is None and delivery.discard is None:
+        if delivery.processed:
             guard.passed(delivery.message)  # what it had written down is undone
         return _settle_now(claim, delivery, guard)
 
 
 def _settle_now(claim: Claim, delivery: Delivery, guard: Guard) -> Counter[Outcome]:
-    processed = delivery.failure is None and delivery.discard is None
-    if processed and isinstance(guard, Plain) and not claim.single and delivery.message.letter_id is None:
+    if delivery.plainly_processed and isinstance(guard, Plain) and not claim.single:
         return end_now(claim, delivery.message)
     with transaction.atomic():
         guard.leave()

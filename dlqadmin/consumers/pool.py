@@ -2,7 +2,6 @@
 be killed when the handler does not listen. A worker with another pool that would consume is refused at its start."""
 
 import logging
-import threading
 from typing import Any
 
 from celery import signals
@@ -15,12 +14,6 @@ from dlqadmin.queues.models import SourceQueue
 logger = logging.getLogger(__name__)
 
 DEFAULT_QUEUE: str = SourceQueue._meta.get_field("celery_queue").default
-
-
-def require_main_thread() -> None:
-    """RuntimeError in a thread of a pool. Asked before anything is claimed: what fails later would be suspected."""
-    if threading.current_thread() is not threading.main_thread():
-        raise RuntimeError("Consumers need the main thread of their process: run Celery with --pool prefork.")
 
 
 @signals.worker_init.connect

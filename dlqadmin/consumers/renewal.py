@@ -29,9 +29,9 @@ WHERE id = %(slot)s AND token = %(slot_token)s AND until > clock_timestamp()
 class Renewal:
     """A context in which `claim` (a token, or None) and the slot given at its start are renewed."""
 
-    def __init__(self, slot: tuple[int, int] | None = None) -> None:
+    def __init__(self, slot: tuple[int, int]) -> None:
         self.claim: int | None = None
-        self._slot = slot or (None, None)
+        self._slot = slot
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="renewal", daemon=True)
 

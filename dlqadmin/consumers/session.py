@@ -1,14 +1,16 @@
-"""What a consumer does to its database session around handlers: time limits, and undoing the effects of one of them."""
+"""What a consumer does to its database session around handlers: time limits, undoing what one did, reconnecting."""
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 from django.db import (
     DEFAULT_DB_ALIAS,
     DatabaseError,
     InterfaceError,
     InternalError,
+    OperationalError,
     connection,
     connections,
 )
@@ -21,6 +23,10 @@ from dlqadmin.consumers.run import Failure, failure_of
 STATEMENT_GRACE = 1.0
 # A worker that was frozen in the middle of a transaction keeps its locks no longer than so many seconds more.
 IDLE_GRACE = 10.0
+
+# Seconds that a worker waits for a database that restarts, while what it has claimed is still its own.
+PATIENCE = 10.0
+_PAUSE = 0.25
 
 
 class Undone(Exception):
@@ -36,13 +42,17 @@ class Conflict(Undone):
 
 
 class Mark(Protocol):
-    """How to come back to the moment before a message."""
+    """What becomes of a handler's effects. `begin` once, before the first message; after each, one of the others.
+
+    `keep` answers with a failure if the effects cannot stay although the handler returned, `undo` with what the message
+    has failed with. Both raise Undone if the transaction cannot go on.
+    """
 
     def begin(self) -> None: ...
 
     def keep(self) -> Failure | None: ...
 
-    def undo(self) -> None: ...
+    def undo(self, failure: Failure) -> Failure: ...
 
 
 class Unmarked:
@@ -58,11 +68,14 @@ class Unmarked:
     def keep(self) -> Failure | None:
         """The handler's effects stay, unless it asked to have them rolled back."""
         if self._connection.needs_rollback or _depth(self._connection) != self._depth:
-            self.undo()
+            self._give_up()
         return None
 
-    def undo(self) -> None:
+    def undo(self, failure: Failure) -> Failure:
         """Not possible for one message alone."""
+        self._give_up()
+
+    def _give_up(self) -> NoReturn:
         _close_blocks(self._connection, self._depth)
         raise Undone
 
@@ -87,7 +100,7 @@ class Savepoint:
         A failure, if it went on after an error of the database: they cannot stay.
         """
         if self._connection.needs_rollback and not _is_aborted():
-            self.undo()
+            self._go_back()
             return None
         # What the ORM has noted is the cause only if it is why the transaction is broken: it may be an older error.
         noted = self._connection.rollback_exc if self._connection.needs_rollback else None  # type: ignore[attr-defined]
@@ -96,13 +109,19 @@ class Savepoint:
         try:
             _execute("RELEASE SAVEPOINT message; SAVEPOINT message")
         except InternalError as error:
-            self.undo()
+            self._go_back()
             return failure_of(noted or error)
         self._start()
         return None
 
-    def undo(self) -> None:
-        """Back to the moment before this message."""
+    def undo(self, failure: Failure) -> Failure:
+        """Back to the moment before this message; not after a conflict, whose cause may lie before that."""
+        if failure.conflict:
+            raise Conflict(failure)
+        self._go_back()
+        return failure
+
+    def _go_back(self) -> None:
         # Set by the ORM when a statement failed: Django would refuse the very statement that mends it.
         self._connection.needs_rollback = False
         _close_blocks(self._connection, self._depth)
@@ -117,14 +136,27 @@ class Savepoint:
 
 
 class Bare:
-    """Around a handler that runs without a transaction: one that it leaves open is ended."""
+    """No transaction around the handler: its effects are its own, and only one that it left open is ended."""
 
-    def __init__(self) -> None:
+    def begin(self) -> None:
+        """Before the first message."""
         self._connection = connections[DEFAULT_DB_ALIAS]
         self._depth = _depth(self._connection)
 
-    def check(self) -> Failure | None:
+    def keep(self) -> Failure | None:
         """A failure, if the handler left a transaction open: what it did in there is gone."""
+        failure = self._left_open()
+        if failure:
+            reconnect()
+        return failure
+
+    def undo(self, failure: Failure) -> Failure:
+        """Nothing to undo; but the connection must work for the settlement."""
+        failure = self._left_open() or failure
+        reconnect()
+        return failure
+
+    def _left_open(self) -> Failure | None:
         if _depth(self._connection) == self._depth:
             return None
         if any(self._depth):
@@ -182,10 +214,23 @@ def limited_session(seconds: float) -> Iterator[None]:
         _limit = before
 
 
-def limits_are_gone() -> None:
-    """The session is a new one."""
+def reconnect() -> None:
+    """Make sure that this thread's connection works; OperationalError if the database is not back within PATIENCE."""
     global _limit
-    _limit = 0.0
+    if connection.in_atomic_block:  # a caller's transaction: it goes on, or fails as a whole
+        return
+    connection.close_if_unusable_or_obsolete()
+    if connection.connection is None:
+        _limit = 0.0  # the session will be a new one
+    end = time.monotonic() + PATIENCE
+    while True:
+        try:
+            connection.ensure_connection()
+            return
+        except OperationalError:
+            if time.monotonic() > end:
+                raise
+            time.sleep(_PAUSE)
 
 
 def _limits(verb: str, seconds: float) -> str:

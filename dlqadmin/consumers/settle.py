@@ -56,6 +56,16 @@ class Delivery:
     failure: Failure | None = None
     discard: Discard.Kind | None = None
 
+    @property
+    def processed(self) -> bool:
+        """Whether its handler has done the work."""
+        return self.failure is None and self.discard is None
+
+    @property
+    def plainly_processed(self) -> bool:
+        """Whether it was, and no letter waits to hear of it."""
+        return self.processed and self.message.letter_id is None
+
 
 # What a message that ends well, or is dropped, is in the books and to the letter that it was redriven from.
 _ENDS = {
@@ -175,14 +185,8 @@ def policy_of(queue: SourceQueue, type: str) -> RetryPolicy:
 
 def _is_plain_success(claim: Claim, deliveries: Sequence[Delivery]) -> bool:
     """Whether everything that was claimed was processed, and neither keys nor letters wait for it."""
-    return (
-        len(deliveries) == len(claim.messages)
-        and not claim.by_key
-        and all(
-            one.failure is None and one.discard is None and one.message.letter_id is None
-            for one in deliveries
-        )
-    )
+    everything = len(deliveries) == len(claim.messages)
+    return everything and not claim.by_key and all(one.plainly_processed for one in deliveries)
 
 
 def _end_all(claim: Claim) -> Counter[Outcome]:

@@ -9,7 +9,7 @@ from dlqadmin.leases.run import guarded
 from dlqadmin.messages.attempts import StartRecord, record_starts
 from dlqadmin.messages.failure import ErrorRecord
 from dlqadmin.messages.models import Attempt, Message
-from dlqadmin.messages.wakeups import send_wakeup
+from dlqadmin.messages.wakeups import PENDING, send_wakeup
 from dlqadmin.queues.models import SourceQueue
 
 # Loose questions for each queue, so the number of waiting messages does not matter. A queue whose wake-up is still on
@@ -31,7 +31,7 @@ queue.kind = 'native' AND NOT queue.paused AND queue.archived_at IS NULL
 """
 
 _WAKE = f"""
-UPDATE dlqadmin_sourcequeue AS queue SET wake_pending_until = clock_timestamp() + interval '10 seconds'
+UPDATE dlqadmin_sourcequeue AS queue SET wake_pending_until = {PENDING}
 FROM (SELECT clock_timestamp() AS now) AS clock WHERE {_HAS_WORK} RETURNING queue.id, queue.celery_queue
 """  # noqa: S608 - made of constants
 

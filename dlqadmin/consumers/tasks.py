@@ -3,13 +3,16 @@
 from celery import shared_task
 
 from dlqadmin.consumers.consume import take_turn
-from dlqadmin.consumers.pool import require_main_thread
+from dlqadmin.consumers.pool import refuse_other_pools
 from dlqadmin.consumers.sweep import HAS_WORK, expire_claims, wake_queues_with_work
+from dlqadmin.consumers.timeout import require_main_thread
 from dlqadmin.deadletters.holding import STILL_PARKED, release_parked
 from dlqadmin.leases.jobs import job
 from dlqadmin.messages.retention import prune
 from dlqadmin.messages.wakeups import CONSUME_TASK, wake_now, wakeup_arrived
 from dlqadmin.queues.models import SourceQueue
+
+__all__ = ["consume", "refuse_other_pools"]  # a worker that loads its tasks also judges its pool
 
 
 @shared_task(name=CONSUME_TASK)

@@ -16,6 +16,12 @@ KILL_AFTER = 10.0
 SLACK = 1.0
 
 
+def require_main_thread() -> None:
+    """RuntimeError in a thread of a pool. Asked before anything is claimed: what fails later would be suspected."""
+    if threading.current_thread() is not threading.main_thread():
+        raise RuntimeError("Consumers need the main thread of their process: run Celery with --pool prefork.")
+
+
 class Deadline:
     """The interval timer of this process: `start` before each handler, `stop` after it."""
 
@@ -68,8 +74,7 @@ def deadlines(longest: float) -> Iterator[Deadline]:
         _active.watch(longest)
         yield _active
         return
-    if threading.current_thread() is not threading.main_thread():
-        raise RuntimeError("Consumers need the main thread of their process: run Celery with --pool prefork.")
+    require_main_thread()
     _active = deadline = Deadline()
     before = signal.signal(signal.SIGALRM, deadline.expire)
     deadline.watch(longest)

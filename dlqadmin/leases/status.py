@@ -71,6 +71,12 @@ class JobState:
         return str(job.schedule) if job else ""
 
     @property
+    def conditional(self) -> bool:
+        """Whether it has triggers only when there is work, so that an old one says nothing."""
+        job = find_job(self.job)
+        return bool(job and job.when)
+
+    @property
     def stuck(self) -> bool:
         """Whether it should have started long ago."""
         return self.state in ("due", "died") and self.late > STUCK

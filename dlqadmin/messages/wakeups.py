@@ -13,13 +13,16 @@ logger = logging.getLogger(__name__)
 
 CONSUME_TASK = "dlqadmin.consumers.consume"
 
+# Until when a wake-up that is sent now counts as on its way: in SQL, by the database's clock.
+PENDING = "clock_timestamp() + interval '10 seconds'"
+
 # Who finds the mark reads only, so publishers do not queue up for this row. The mark may be lost in a crash: it is a
 # hint about a hint, so nobody waits for the disk.
-MARK = """
-UPDATE dlqadmin_sourcequeue SET wake_pending_until = clock_timestamp() + interval '10 seconds'
+MARK = f"""
+UPDATE dlqadmin_sourcequeue SET wake_pending_until = {PENDING}
 WHERE id = %s AND coalesce(wake_pending_until <= clock_timestamp(), true) AND NOT paused AND archived_at IS NULL
 RETURNING celery_queue, set_config('synchronous_commit', 'off', true)
-"""
+"""  # noqa: S608 - made of constants
 
 _UNMARK = """
 UPDATE dlqadmin_sourcequeue SET wake_pending_until = NULL WHERE id = %s AND wake_pending_until IS NOT NULL

@@ -8,6 +8,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from dlqadmin.brokers.reach import Reach, reach_broker
+from dlqadmin.consumers.batch import CONSUMER_OF
 from dlqadmin.leases.models import FencedWrite
 from dlqadmin.leases.scheduler import LEASE_SECONDS
 from dlqadmin.leases.status import LATE, Status, read_status
@@ -15,9 +16,6 @@ from dlqadmin.people.permissions import visible_owners
 from dlqadmin.web.frame import Sidebar
 from dlqadmin.web.live import render_live
 from dlqadmin.web.routes import route
-
-# How a late consumer signs; jobs sign with their names.
-CONSUMER_OF = "consumer of "
 
 
 @dataclass(frozen=True, slots=True)

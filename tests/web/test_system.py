@@ -200,3 +200,10 @@ def test_a_late_consumer_is_named_to_the_team_of_its_queue_only(signed_in, healt
     assert "gone" not in member
     for text in ("3 in 24 h", "its messages are run again", "not valid any more", "valid was 4"):
         assert text in stranger
+
+
+def test_an_old_trigger_of_a_job_without_work_is_explained(page, healthy) -> None:
+    trigger(job="alerts.deliver")
+    trigger(job="messages.prune")
+    text = page()
+    assert text.count("when there is work") == 1
