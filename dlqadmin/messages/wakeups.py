@@ -9,6 +9,8 @@ import logging
 from celery import current_app
 from django.db import DatabaseError, InterfaceError, connection, transaction
 
+from dlqadmin.leases.run import current_run
+
 logger = logging.getLogger(__name__)
 
 CONSUME_TASK = "dlqadmin.consumers.consume"
@@ -18,11 +20,15 @@ PENDING = "clock_timestamp() + interval '10 seconds'"
 
 # Who finds the mark reads only, so publishers do not queue up for this row. The mark may be lost in a crash: it is a
 # hint about a hint, so nobody waits for the disk.
-MARK = f"""
+_MARK = f"""
 UPDATE dlqadmin_sourcequeue SET wake_pending_until = {PENDING}
 WHERE id = %s AND coalesce(wake_pending_until <= clock_timestamp(), true) AND NOT paused AND archived_at IS NULL
 RETURNING celery_queue, set_config('synchronous_commit', 'off', true)
 """  # noqa: S608 - made of constants
+
+# A singleton job compares its run in each transaction that writes, and a wake-up follows the last of them. So it only
+# asks where the wake-up goes; at worst there are two on their way.
+_TARGET = "SELECT celery_queue FROM dlqadmin_sourcequeue WHERE id = %s AND NOT paused AND archived_at IS NULL"
 
 _UNMARK = """
 UPDATE dlqadmin_sourcequeue SET wake_pending_until = NULL WHERE id = %s AND wake_pending_until IS NOT NULL
@@ -42,7 +48,7 @@ def wake_now(queue_id: int) -> bool:
     """
     try:
         with connection.cursor() as cursor:
-            cursor.execute(MARK, [queue_id])
+            cursor.execute(_TARGET if current_run() else _MARK, [queue_id])
             row = cursor.fetchone()
     except (DatabaseError, InterfaceError):
         logger.warning("Queue %s could not be marked for a wake-up; the sweep will wake it.", queue_id)
