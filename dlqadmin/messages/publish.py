@@ -105,7 +105,8 @@ def publish_many(queue: SourceQueue | str, messages: Iterable[Outgoing]) -> list
     if not rows:
         return []
     columns = dict(zip(_COLUMNS, (list(column) for column in zip(*rows, strict=True)), strict=True))
-    with transaction.atomic(), connection.cursor() as cursor:
+    # No savepoint: a failed publishing fails the caller's transaction, as any insert does, and saves two round trips.
+    with transaction.atomic(savepoint=False), connection.cursor() as cursor:
         cursor.execute(_INSERT, columns | {"queue": target.pk})
         ids = [row[0] for row in cursor.fetchall()]
         if not ids:
