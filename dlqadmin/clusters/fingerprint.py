@@ -1,54 +1,86 @@
-"""Error text -> masked tokens -> fingerprint. Pure and deterministic; a change of rules is a new VERSION.
+"""Error text -> fingerprint. Pure and deterministic; a change of rules is a new VERSION.
 
-Values are noise (ids, numbers, times, addresses); names and codes are identity (classes, fields, status codes), so
-only what is certainly a value is masked. Every pattern is linear: no nested repetition, and the text is cut first.
+    text -> normal form -> the line that names the cause -> template with typed placeholders -> digest
+
+Values are noise (ids, numbers, times, addresses); names and codes are identity (classes, fields, status codes). The
+digest is made of the template's skeleton, in which every placeholder is the same: an id may be a number today and a
+uuid tomorrow. Nothing is folded to lower case.
 """
 
 import hashlib
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
-VERSION = 1
-LENGTH_LIMIT = 2_000  # characters; the cause of an error stands in its first lines
+from dlqadmin.clusters.focus import focus
+from dlqadmin.clusters.masking import KINDS, Parameter, mask
+from dlqadmin.clusters.normal import normal_form
+from dlqadmin.clusters.traces import needs_trace
 
-# A code keeps its digits: after one of these words a number names the cause instead of counting something.
-_CODE_WORD = r"(?:http|status|code|errno|error|sqlstate|exit|signal|ora|winerror)"
+VERSION = 2
+TEMPLATE_LIMIT = 1_000  # characters
+MOST_PARAMETERS = 50
+REMEMBERED = 500  # characters: longer texts repeat seldom
+NO_ERROR = "no error recorded"
 
-# In this order, the first that matches at a place wins.
-_VALUE = re.compile(
-    rf"""
-      (?P<keep>\b{_CODE_WORD}[ :=\-/#(]{{1,3}}\d[0-9A-Z]{{0,4}}\b)
-    | (?P<uuid>\b[0-9a-f]{{8}}-[0-9a-f]{{4}}-[0-9a-f]{{4}}-[0-9a-f]{{4}}-[0-9a-f]{{12}}\b)
-    | (?P<time>\b\d{{4}}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d{{1,9}})?)?(?:Z|[+-]\d\d:?\d\d)?)?)
-    | (?P<url>\b[a-z][a-z0-9+.]{{1,15}}://[^\s"'<>]+)
-    | (?P<email>\b[\w.+-]{{1,64}}@[\w-]{{1,63}}(?:\.[\w-]{{1,63}}){{1,4}})
-    | (?P<ip>\b\d{{1,3}}\.\d{{1,3}}\.\d{{1,3}}\.\d{{1,3}}(?::\d{{1,5}})?\b)
-    | (?P<hex>\b0x[0-9a-f]+\b|\b(?=[0-9a-f]*[0-9])(?=[0-9a-f]*[a-f])[0-9a-f]{{8,128}}\b)
-    | (?P<float>(?<![\w.])[+-]?\d+\.\d+(?![\w.]))
-    | (?P<int>(?<![\w.])[+-]?\d+(?!\w))
-    """,
-    re.IGNORECASE | re.VERBOSE,
+_PLACEHOLDER = re.compile(rf"<(?:{'|'.join(sorted(KINDS))})>")
+_QUOTES = str.maketrans("", "", "'\"`“”„‘’«»‹›")
+# Values in a row, with what stands between them, are one; so is one in brackets, or none.
+_ROW = re.compile(r"\*(?:[\s,.:;/+#=_~@%&|\-]{0,3}[(\[]{0,2}\*[)\]]{0,2})+")
+# The unit of a value is as much noise as the value.
+_UNIT = re.compile(
+    r"\* (?:[kKMGTP]?i?[bB]|bytes?|[nuµm]?s|m?secs?|(?:milli|micro|nano)?seconds?|mins?|minutes?|hours?|days?)\b"
 )
+_EMPTY = re.compile(r"(?<=[\w*]) ?[(\[]\*?[)\]]|(?<=[.。!]) \*\.?$")
 
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """`digest`: 64 hex characters, equal for equal causes. `template`: the text with values as `<kind>`."""
+    """`digest`: 64 hex characters, equal for equal causes. `template`: the line that names the cause, with values as
+    `<kind>`. `parameters`: those values, in their order, at most MOST_PARAMETERS."""
 
     digest: str
     template: str
+    parameters: tuple[Parameter, ...] = ()
 
 
-def fingerprint(error_text: str, error_class: str = "") -> Fingerprint:
-    """The fingerprint of a display-safe error text (see `dlqadmin.text.display_safe`) and its class.
+def fingerprint(error_text: str, error_class: str = "", traceback: str = "") -> Fingerprint:
+    """The fingerprint of an error's text, its class and its traceback, where they are known.
 
-    No text at all is a cause of its own, "no error recorded": nothing is invented.
+    The traceback is asked only when class and text do not say what went wrong. No text at all is a cause of its own,
+    "no error recorded": nothing is invented.
     """
-    normal = " ".join(error_text[:LENGTH_LIMIT].split())
-    template = _VALUE.sub(_mask, normal) or (error_class or "no error recorded")
-    digest = hashlib.sha256(f"{error_class}\0{template}".encode()).hexdigest()
-    return Fingerprint(digest=digest, template=template)
+    line = _line_of(error_text) if len(error_text) <= REMEMBERED else focus(normal_form(error_text))
+    if error_class:
+        line = _with_class(line, error_class)
+    if traceback and needs_trace(line):
+        line = focus(normal_form(traceback)) or line
+    return _of_line(line)
 
 
-def _mask(match: re.Match[str]) -> str:
-    return match.group() if match.lastgroup == "keep" else f"<{match.lastgroup}>"
+@lru_cache(maxsize=4_000)
+def _line_of(text: str) -> str:
+    return focus(normal_form(text))
+
+
+def _with_class(line: str, error_class: str) -> str:
+    simple = error_class.rpartition(".")[2]
+    if line.startswith((f"{error_class}:", f"{simple}:")) or line in (error_class, simple):
+        return line
+    return f"{error_class}: {line}" if line else error_class
+
+
+@lru_cache(maxsize=4_000)
+def _of_line(line: str) -> Fingerprint:
+    template, parameters = mask(" ".join(line.split()))
+    template = template[:TEMPLATE_LIMIT] or NO_ERROR
+    digest = hashlib.sha256(skeleton(template).encode("utf-8", "surrogatepass")).hexdigest()
+    return Fingerprint(digest, template, tuple(parameters[:MOST_PARAMETERS]))
+
+
+def skeleton(template: str) -> str:
+    """The template with every placeholder as `*`, and rows of them as one."""
+    if "<" not in template and "(" not in template and "[" not in template:
+        return template.translate(_QUOTES).strip(" .:")
+    plain = _PLACEHOLDER.sub("*", template.translate(_QUOTES))
+    return _EMPTY.sub("", _ROW.sub("*", _UNIT.sub("*", plain))).strip(" .:")

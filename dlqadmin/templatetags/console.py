@@ -13,6 +13,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from dlqadmin.alerts.models import Alert
+from dlqadmin.clusters.masking import KINDS
 from dlqadmin.deadletters.models import DeadLetter
 from dlqadmin.redrive.models import Redrive, RedriveItem
 from dlqadmin.redrive.stages import Stage
@@ -23,8 +24,8 @@ register = Library()
 NBSP = "\u00a0"
 SKEW = timedelta(seconds=5)  # the clocks of two machines may differ by that much without a word
 
-# The kinds of masked values, see dlqadmin.clusters.fingerprint. They are matched after escaping.
-_MASK = re.compile(r"&lt;(uuid|time|url|email|ip|hex|float|int)&gt;")
+# The kinds of masked values. They are matched after escaping.
+_MASK = re.compile(rf"&lt;({'|'.join(sorted(KINDS))})&gt;")
 
 Look = tuple[str, str, Any]  # tone, glyph, word
 
