@@ -69,7 +69,8 @@ _WHOLE = re.compile(
     | (?P<float>{_NUMBER})
     | (?P<amount>{_NUMBER}{_UNIT}|{_SPAN})
     | (?P<ratio>\d+/\d+(?:/\d+)?)
-    | (?P<hex>[@#]?0[xX][0-9a-fA-F]+|[@#]?(?=[0-9a-fA-F]*\d)[0-9a-fA-F]{{8,512}}|[0-9a-fA-F]{{16,512}})
+    | (?P<hex>[@#]?0[xX][0-9a-fA-F]+|[@#]?(?=[0-9a-fA-F]*\d)[0-9a-fA-F]{{8,512}}|[0-9a-fA-F]{{16,512}}
+        |(?=[a-f]*\d[a-f]*\d)(?=\d*[a-f])[0-9a-f]{{6,7}})
     | (?P<version>[vV]?\d+\.\d+(?:\.[0-9A-Za-z*]+)*{_RELEASE}|[vV]\d{{1,3}})
     """,
     re.VERBOSE,

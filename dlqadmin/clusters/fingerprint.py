@@ -25,6 +25,8 @@ NO_ERROR = "no error recorded"
 
 _PLACEHOLDER = re.compile(rf"<(?:{'|'.join(sorted(KINDS))})>")
 _QUOTES = str.maketrans("", "", "'\"`“”„‘’«»‹›")
+# "<1 sec" is a value as "1 sec" is, and so is a negative one.
+_SIGN = re.compile(r"[<>] ?(?=\*(?!>))|(?<=_)-(?=\*)")
 # Values in a row, with what stands between them, are one; so is one in brackets, or none.
 _ROW = re.compile(r"\*(?:[\s,.:;/+#=_~@%&|\-]{0,3}[(\[]{0,2}\*[)\]]{0,2})+")
 # The unit of a value is as much noise as the value.
@@ -82,5 +84,5 @@ def skeleton(template: str) -> str:
     """The template with every placeholder as `*`, and rows of them as one."""
     if "<" not in template and "(" not in template and "[" not in template:
         return template.translate(_QUOTES).strip(" .:")
-    plain = _PLACEHOLDER.sub("*", template.translate(_QUOTES))
+    plain = _SIGN.sub("", _PLACEHOLDER.sub("*", template.translate(_QUOTES)))
     return _EMPTY.sub("", _ROW.sub("*", _UNIT.sub("*", plain))).strip(" .:")

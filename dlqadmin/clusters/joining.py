@@ -5,12 +5,13 @@ Every template has keys; templates that share a key are judged together. The out
 
 import hashlib
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import islice
 
 from dlqadmin.clusters.fingerprint import skeleton
-from dlqadmin.clusters.vocabulary import NAME_WORDS
+from dlqadmin.clusters.vocabulary import CODE_WORDS, GENERIC_PHRASES, NAME_WORDS
 
 SURE_FILLS = 8  # different fills of a slot that make it a slot for values; fewer than 8 mixed identities
 PROPOSED_FILLS = 3  # from here a person is asked
@@ -19,6 +20,8 @@ MOST_WORDS = 60  # of a template that slots are looked for in
 LEAST_CONTEXT = 3  # words that a template must have beside a slot
 LEAST_SUFFIX = 2  # words that must stand behind a wrapper
 MOST_SUFFIXES = 6
+LONGEST_FILL = 100  # characters
+_GAP = "\0"
 
 
 class KeyKind(StrEnum):
@@ -38,7 +41,8 @@ class Judgement(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class JoinKey:
-    """`digest`: 32 hex characters of what is shared. `fill`: what is not; "" for a suffix that is the whole."""
+    """`digest`: 32 hex characters of what is shared. `fill`: what is not: the words in a slot; of a suffix "" when it
+    is the whole template, else 32 hex characters that stand for the template."""
 
     kind: KeyKind
     digest: str
@@ -66,7 +70,7 @@ def _digest(shared: str) -> str:
     return hashlib.blake2b(shared.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
-# ---------------------------------------------------------------- wrappers
+# --- Wrappers ---------------------------------------------------------------------------------------------------------
 
 # Where what stands in front may end: "ValueError: ", "[billing-7] ", "(UndefinedTable) ", "retry 3 - ", "a.b.C: ".
 _BOUNDARY = re.compile(r"(?::|\]|\)|(?<=\s)[-–—|>]+|：)\s+|(?<=[a-z_\d])\.(?=[A-Z]\w+: )")
@@ -81,14 +85,15 @@ def suffixes(template: str) -> list[tuple[str, str]]:
     """(what is shared, the wrapper) of each way to take a wrapper off, the template itself (without wrapper) first."""
     whole = skeleton(template)
     found = {whole: ""}
+    wrapper = _digest(whole)
     for end in _ends(template):
         core = skeleton(end)
-        found.setdefault(core, whole)
-        for boundary in list(_BOUNDARY.finditer(core))[:MOST_SUFFIXES]:
+        found.setdefault(core, wrapper)
+        for boundary in islice(_BOUNDARY.finditer(core), MOST_SUFFIXES):
             rest = core[boundary.end() :]
             for behind in (rest, rest.lstrip("([{* ")):
                 if _says_enough(behind):
-                    found.setdefault(behind, whole)
+                    found.setdefault(behind, wrapper)
     return list(found.items())
 
 
@@ -98,33 +103,51 @@ def _ends(template: str) -> list[str]:
 
 
 def _says_enough(rest: str) -> bool:
+    if rest.lower() in GENERIC_PHRASES:
+        return False
     words = _WORD.findall(rest)
     return len(words) >= LEAST_SUFFIX or any(len(word) >= 6 and not word.isascii() for word in words)
 
 
-# ---------------------------------------------------------------- slots
+# --- Slots ------------------------------------------------------------------------------------------------------------
 
 _FREE = re.compile(r"[^\W\d_A-Z*]*\*?[^\W\d_A-Z*]*[,.;:]?")
-_PERSON = re.compile(r"[^\W\d_][\w’'.-]*[,.;)]?")
+_SETTING = re.compile(r"([\w.-]+)=([^\s=]+?)([,;.]?)")
+# What these are set to is identity.
+_TELLING = NAME_WORDS | CODE_WORDS | {"reason", "state", "name", "title", "message", "exception", "cause"}
 
 
 def slots(shape: str) -> list[tuple[str, str]]:
-    """(the skeleton without an inner run of free words, that run), for each such run."""
+    """(the skeleton without a run of free words or what a key is set to, what stands there), for each of them."""
     words = shape.split(" ")
-    if len(words) < LEAST_CONTEXT + 1 or len(words) > MOST_WORDS:
+    if not LEAST_CONTEXT < len(words) <= MOST_WORDS:
         return []
+    return [*_runs(words), *_settings(words)]
+
+
+def _runs(words: list[str]) -> Iterator[tuple[str, str]]:
     free = [_is_free(words, at) for at in range(len(words))]
-    found = []
     for start in range(1, len(words) - 1):
         for end in range(start + 1, min(start + LONGEST_RUN, len(words) - 1) + 1):
             if not free[end - 1]:
                 break
             if len(words) - (end - start) >= LEAST_CONTEXT:
-                found.append(
-                    (f"{' '.join(words[:start])} \0 {' '.join(words[end:])}", " ".join(words[start:end]))
-                )
-    return found
+                yield _without(words, start, end, _GAP), " ".join(words[start:end])[:LONGEST_FILL]
 
 
 def _is_free(words: list[str], at: int) -> bool:
     return bool(_FREE.fullmatch(words[at])) and words[at - 1].lower() not in NAME_WORDS
+
+
+def _settings(words: list[str]) -> Iterator[tuple[str, str]]:
+    for at, word in enumerate(words):
+        found = _SETTING.fullmatch(word)
+        if found and found.group(1).lower() not in _TELLING:
+            yield (
+                _without(words, at, at + 1, f"{found.group(1)}={_GAP}{found.group(3)}"),
+                found.group(2)[:LONGEST_FILL],
+            )
+
+
+def _without(words: list[str], start: int, end: int, gap: str) -> str:
+    return " ".join([*words[:start], gap, *words[end:]])

@@ -63,6 +63,71 @@ FILE_ENDINGS = _words(
     ps1 swift wav mp3 mp4 avi mov mkv eml msg ics vcf pem crt cer p12 pfx jks pcap pcapng plist map rts trace edi
     edifact sav wal idx"""
 )
+# What an operating system or a protocol says to whomever: alone it names no cause that others could share. Lower case.
+GENERIC_PHRASES = frozenset(
+    (
+        *(
+            "connection refused",
+            "connection reset",
+            "connection reset by peer",
+            "connection closed",
+            "broken pipe",
+        ),
+        *("connection timed out", "operation timed out", "request timed out", "timed out", "read timed out"),
+        *(
+            "i/o timeout",
+            "timeout expired",
+            "timeout exceeded",
+            "deadline exceeded",
+            "context deadline exceeded",
+        ),
+        *(
+            "context canceled",
+            "no such host",
+            "no route to host",
+            "network is unreachable",
+            "host is unreachable",
+        ),
+        *(
+            "name or service not known",
+            "temporary failure in name resolution",
+            "permission denied",
+            "access denied",
+        ),
+        *(
+            "operation not permitted",
+            "no such file or directory",
+            "file exists",
+            "is a directory",
+            "not found",
+        ),
+        *("file not found", "no space left on device", "disk full", "too many open files", "out of memory"),
+        *(
+            "cannot allocate memory",
+            "input/output error",
+            "unexpected eof",
+            "unexpected end of file",
+            "end of file",
+        ),
+        *(
+            "invalid argument",
+            "bad request",
+            "internal error",
+            "internal server error",
+            "service unavailable",
+        ),
+        *("bad gateway", "gateway timeout", "too many requests", "unknown error", "unexpected error"),
+        *("an error occurred", "task failed", "job failed", "operation failed", "request failed", "no data"),
+        *(
+            "already exists",
+            "does not exist",
+            "not supported",
+            "not allowed",
+            "not implemented",
+            "invalid value",
+        ),
+    )
+)
 # Exceptions that only carry another one.
 WRAPPERS = _words(
     """ListenerExecutionFailedException ExecutionException CompletionException InvocationTargetException
