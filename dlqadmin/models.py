@@ -1,7 +1,15 @@
 """Index of all models, so that Django finds them in their packages and keeps one migration history."""
 
 from dlqadmin.alerts.models import Alert, Notification
-from dlqadmin.clusters.models import ErrorCluster
+from dlqadmin.clusters.models import (
+    ClusterDelta,
+    ClusterHour,
+    ClusterJoin,
+    ClusterVerdict,
+    ErrorCluster,
+    SplitRule,
+    TemplateKey,
+)
 from dlqadmin.deadletters.models import DeadLetter
 from dlqadmin.demo.models import Member, Notice
 from dlqadmin.leases.models import Epoch, FencedWrite, Heartbeat, Lease, TakeOver, Trigger
@@ -26,6 +34,10 @@ __all__ = [
     "Attempt",
     "AuditEntry",
     "Claim",
+    "ClusterDelta",
+    "ClusterHour",
+    "ClusterJoin",
+    "ClusterVerdict",
     "ConsumerSlot",
     "DeadLetter",
     "Diagnosis",
@@ -48,6 +60,8 @@ __all__ = [
     "Redrive",
     "RedriveItem",
     "SourceQueue",
+    "SplitRule",
     "TakeOver",
+    "TemplateKey",
     "Trigger",
 ]

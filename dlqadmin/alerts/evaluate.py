@@ -19,8 +19,11 @@ _SNAPSHOTS = """
 SELECT queue_id, sum(letters)::bigint, (array_agg(letters ORDER BY letters DESC, cluster_id))[1],
     (array_agg(cluster_id ORDER BY letters DESC, cluster_id))[1]
 FROM (
-    SELECT queue_id, cluster_id, count(*) AS letters FROM dlqadmin_deadletter WHERE state = 'open'
-    GROUP BY queue_id, cluster_id
+    SELECT leaves.queue_id, coalesce(leaf.merged_into_id, leaf.id) AS cluster_id, sum(letters)::bigint AS letters
+    FROM (
+        SELECT queue_id, cluster_id, count(*) AS letters FROM dlqadmin_deadletter WHERE state = 'open'
+        GROUP BY queue_id, cluster_id
+    ) AS leaves LEFT JOIN dlqadmin_errorcluster AS leaf ON leaf.id = leaves.cluster_id GROUP BY 1, 2
 ) AS clusters GROUP BY queue_id
 """
 
@@ -47,7 +50,7 @@ def _depths() -> dict[int, tuple[int, int, str]]:
     """For each queue with open letters: their number, the letters of the largest cluster, and its template."""
     with connection.cursor() as cursor:
         cursor.execute(
-            f"SELECT s.*, c.template FROM ({_SNAPSHOTS}) AS s(queue_id, depth, top, cluster_id) "  # noqa: S608
+            f"SELECT s.*, coalesce(nullif(c.name, ''), c.template) FROM ({_SNAPSHOTS}) AS s(queue_id, depth, top, cluster_id) "  # noqa: S608
             "LEFT JOIN dlqadmin_errorcluster c ON c.id = s.cluster_id"
         )
         return {queue: (depth, top, template or "") for queue, depth, top, _, template in cursor.fetchall()}

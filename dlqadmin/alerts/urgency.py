@@ -7,9 +7,13 @@ from django.db import connection
 
 # Materialized: else the planner may count all letters once for each queue.
 _READ = """
-WITH clusters AS (
+WITH leaves AS (
     SELECT queue_id, cluster_id, count(*) AS letters, min(died_at) AS oldest FROM dlqadmin_deadletter
     WHERE state = 'open' GROUP BY queue_id, cluster_id
+), clusters AS (
+    SELECT leaves.queue_id, coalesce(leaf.merged_into_id, leaf.id) AS cluster_id, sum(letters)::bigint AS letters,
+        min(oldest) AS oldest
+    FROM leaves LEFT JOIN dlqadmin_errorcluster AS leaf ON leaf.id = leaves.cluster_id GROUP BY 1, 2
 ), depths AS MATERIALIZED (
     SELECT queue_id, sum(letters)::bigint AS letters, count(*) AS causes, min(oldest) AS oldest,
         max(letters) AS top_letters, (array_agg(cluster_id ORDER BY letters DESC, cluster_id))[1] AS top_cluster
@@ -22,7 +26,7 @@ WITH clusters AS (
     WHERE state IN ('running', 'paused', 'held', 'stalled') GROUP BY queue_id
 )
 SELECT queue.id, queue.name, queue.kind, owner.name, queue.max_attempts, coalesce(depths.letters, 0),
-    coalesce(depths.causes, 0), depths.oldest, depths.top_cluster, top.template, coalesce(depths.top_letters, 0),
+    coalesce(depths.causes, 0), depths.oldest, depths.top_cluster, coalesce(nullif(top.name, ''), top.template), coalesce(depths.top_letters, 0),
     coalesce(alerts.state, ''), coalesce(alerts.severity, ''), alerts.opened_at, coalesce(redrives.running, 0)
 FROM dlqadmin_sourcequeue AS queue
 LEFT JOIN dlqadmin_owner AS owner ON owner.id = queue.owner_id

@@ -83,6 +83,16 @@ RULES = (
         """,  # noqa: S608 - made of constants
     ),
     Rule(
+        "the count of every cluster to be the number of its open letters",
+        "cluster",
+        "with another count",
+        """
+        SELECT queue_id, id FROM dlqadmin_errorcluster AS leaf WHERE queue_id = ANY(%(queues)s)
+            AND open_count + coalesce((SELECT sum(opened) FROM dlqadmin_clusterdelta WHERE cluster_id = leaf.id), 0)
+                <> (SELECT count(*) FROM dlqadmin_deadletter WHERE cluster_id = leaf.id AND state = 'open')
+        """,
+    ),
+    Rule(
         "every running message to be held by a claim of its queue",
         "message",
         "whose claim does not exist",

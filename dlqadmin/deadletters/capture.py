@@ -1,7 +1,8 @@
 """Where a message becomes a dead letter: the one place that inserts one from a native queue.
 
 1. Its error is assigned to a cluster.
-2. Its row leaves `message` and enters `deadletter` in one statement, body and headers untouched by Python.
+2. Its row leaves `message` and enters `deadletter` in one statement, body and headers untouched by Python; the cluster's
+   counts go with it.
 3. If it was redriven before, the letter that it came from is marked as returned.
 """
 
@@ -12,12 +13,13 @@ from typing import Any
 
 from django.db import connection, transaction
 
-from dlqadmin.clusters.assign import assign_all
+from dlqadmin.clusters import counts
+from dlqadmin.clusters.assign import Told, assign_all
 from dlqadmin.deadletters.models import DeadLetter
 from dlqadmin.deadletters.outcomes import mark_returned
 from dlqadmin.messages.failure import ErrorRecord
 
-_MOVE = """
+_MOVE = f"""
 WITH death AS (
     SELECT * FROM unnest(%(message)s::bigint[], %(cluster)s::bigint[], %(reason)s::text[], %(attempts)s::int[],
         %(lost)s::int[], %(error_class)s::text[], %(error_text)s::text[], %(error_raw)s::bytea[],
@@ -29,7 +31,7 @@ WITH death AS (
         AND message.claim_id IS NOT DISTINCT FROM %(claim)s
     RETURNING message.*, death.cluster, death.reason, death.attempts AS counted, death.lost AS losses,
         death.error_class, death.error_text, death.error_raw, death.traceback, death.started
-)
+), letters AS (
 INSERT INTO dlqadmin_deadletter (message_id, key, version, type, body, content_type, content_encoding, headers,
     lineage, generation, position, queue_id, cluster_id, state, resolution, reason, attempts, attempts_counter, lost,
     error_class, error_text, error_raw, traceback, worker, body_size, sent_at, last_attempt_at, previous_id)
@@ -37,8 +39,12 @@ SELECT message_id, key, version, type, body, content_type, content_encoding, hea
     generation + 1, position, queue_id, cluster, 'open', '', reason, counted, 'dlqadmin', losses,
     error_class, error_text, error_raw, traceback, %(worker)s, coalesce(octet_length(body), 0),
     published_at, coalesce(started, last_attempt_at), letter_id
-FROM gone ORDER BY position RETURNING id, previous_id
-"""
+FROM gone ORDER BY position RETURNING id, previous_id, cluster_id
+), counted AS (
+    {counts.POST} SELECT cluster_id, count(*), count(*) FROM letters GROUP BY cluster_id
+)
+SELECT id, previous_id FROM letters ORDER BY id
+"""  # noqa: S608 - made of constants
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +70,7 @@ def dead_letters(*, queue: int, claim: int | None, worker: str, deaths: Sequence
     `claim`: what their `claim_id` must be. Runs inside the caller's transaction, all or none; raises MessageGone if one
     is not there to be moved.
     """
-    errors = [(death.error.error_class, death.error.text) for death in deaths]
+    errors = [Told(death.error.error_class, death.error.text, death.error.traceback) for death in deaths]
     values: dict[str, Any] = {
         "claim": claim,
         "worker": worker,

@@ -16,6 +16,10 @@ class DeadLetterQuerySet(models.QuerySet["DeadLetter"]):
         """Letters that wait for a person."""
         return self.filter(state=DeadLetter.State.OPEN)
 
+    def of_cluster(self, cluster: ErrorCluster | int) -> "DeadLetterQuerySet":
+        """The letters of the group whose root is `cluster`."""
+        return self.filter(cluster__in=ErrorCluster.objects.group_of(cluster))
+
     def listed(self) -> "DeadLetterQuerySet":
         """Newest first, with what a row of a list shows and nothing heavy."""
         return (

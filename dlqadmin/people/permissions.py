@@ -37,6 +37,8 @@ ACTIONS: dict[str, str] = {
     "redrive.view": Role.VIEWER,
     "alert.acknowledge": Role.OPERATOR,
     "cluster.diagnose": Role.OPERATOR,
+    "cluster.regroup": Role.OPERATOR,  # merge, split, undo
+    "cluster.edit": Role.OPERATOR,  # name, note, assignee, mute, close
     "redrive.start": Role.OPERATOR,
     "queue.pause": Role.OPERATOR,  # and resume
     "queue.configure": Role.LEAD,

@@ -34,7 +34,7 @@ def sign_diagnosis(
     fix_effective_at: datetime | None = None,
     ticket_url: str = "",
 ) -> Diagnosis:
-    """Sign the next version of the cluster's diagnosis. With a `fix` and no time, the fix took effect now.
+    """Sign the next version of the diagnosis of the cluster's group. With a `fix` and no time, the fix took effect now.
 
     Raises InvalidDiagnosis: no cause, a time without a fix, a fix that takes effect in the future.
     """
@@ -48,7 +48,8 @@ def sign_diagnosis(
             "fix_effective_at", _("A fix is declared when it has taken effect, not before.")
         )
     # Versions of one cluster are given out one after the other.
-    ErrorCluster.objects.select_for_update(no_key=True).get(pk=cluster.pk)
+    cluster = ErrorCluster.objects.select_for_update(no_key=True).get(pk=cluster.root_id)
+    ErrorCluster.objects.filter(pk=cluster.pk).update(worked_on_at=ClockTimestamp())
     last = cluster.diagnoses.aggregate(last=Max("version"))["last"] or 0
     diagnosis = Diagnosis.objects.create(
         cluster=cluster,

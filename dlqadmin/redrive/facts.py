@@ -11,9 +11,11 @@ from dlqadmin.redrive.gate import DiagnosisFacts, GateFacts
 # Letters of any state refute a fix: one that was discarded since still shows that the cause was there.
 _FACTS = """
 SELECT cluster.id, queue.approval_above, clock_timestamp(),
-    (SELECT count(*) FROM dlqadmin_deadletter WHERE cluster_id = cluster.id AND state = 'open'),
-    (SELECT count(*) FROM dlqadmin_deadletter WHERE cluster_id = cluster.id
-        AND last_attempt_at > diagnosis.fix_effective_at AND reason <> 'worker lost'),
+    (SELECT count(*) FROM dlqadmin_errorcluster AS leaf JOIN dlqadmin_deadletter ON cluster_id = leaf.id
+        WHERE (leaf.id = cluster.id OR leaf.merged_into_id = cluster.id) AND state = 'open'),
+    (SELECT count(*) FROM dlqadmin_errorcluster AS leaf JOIN dlqadmin_deadletter ON cluster_id = leaf.id
+        WHERE (leaf.id = cluster.id OR leaf.merged_into_id = cluster.id)
+            AND last_attempt_at > diagnosis.fix_effective_at AND reason <> 'worker lost'),
     (SELECT id FROM (SELECT id FROM dlqadmin_redrive WHERE diagnosis_id = diagnosis.id ORDER BY id DESC LIMIT 1) AS last
         WHERE EXISTS (SELECT FROM dlqadmin_redriveitem WHERE redrive_id = last.id AND outcome = 'died again')),
     diagnosis.version, diagnosis.kind, diagnosis.signed_name, diagnosis.fix, diagnosis.fix_effective_at,
@@ -27,8 +29,8 @@ WHERE cluster.id = ANY(%s)
 
 
 def gate_facts(cluster: ErrorCluster) -> GateFacts:
-    """The facts about redriving the open letters of a cluster now."""
-    return facts_of([cluster.pk])[cluster.pk]
+    """The facts about redriving the open letters of a cluster's group now."""
+    return facts_of([cluster.root_id])[cluster.root_id]
 
 
 def facts_of(cluster_ids: list[int]) -> dict[int, GateFacts]:

@@ -11,6 +11,7 @@ from django.contrib.auth.models import AbstractBaseUser
 from django.db import connection, transaction
 
 from dlqadmin.clock import ClockTimestamp
+from dlqadmin.clusters import counts
 from dlqadmin.clusters.models import ErrorCluster
 from dlqadmin.people.audit import actor_name, record
 from dlqadmin.redrive.diagnose import current_diagnosis
@@ -18,16 +19,19 @@ from dlqadmin.redrive.facts import gate_facts
 from dlqadmin.redrive.gate import Condition, is_open, judge
 from dlqadmin.redrive.models import Redrive
 
-_FREEZE = """
+_FREEZE = f"""
 WITH chosen AS (
     UPDATE dlqadmin_deadletter SET state = 'redriving', state_changed_at = clock_timestamp(), sent_back_at = NULL
-    WHERE cluster_id = %(cluster)s AND state = 'open' RETURNING id
+    WHERE cluster_id IN (SELECT id FROM dlqadmin_errorcluster WHERE id = %(cluster)s OR merged_into_id = %(cluster)s)
+        AND state = 'open' RETURNING id, cluster_id
+), counted AS (
+    {counts.POST} SELECT cluster_id, -count(*), 0 FROM chosen GROUP BY cluster_id
 ), items AS (
     INSERT INTO dlqadmin_redriveitem (redrive_id, letter_id, outcome, is_canary, why)
     SELECT %(redrive)s, id, 'pending', false, '' FROM chosen ORDER BY id RETURNING letter_id
 )
 SELECT count(*), max(letter_id) FROM items
-"""
+"""  # noqa: S608 - made of constants
 
 
 class GateClosed(Exception):
@@ -44,12 +48,12 @@ class NothingToRedrive(Exception):
 
 @transaction.atomic
 def start_redrive(*, cluster: ErrorCluster, by: AbstractBaseUser | None) -> Redrive:
-    """Send all open letters of `cluster` back to work. Raises GateClosed or NothingToRedrive; nothing changed then."""
+    """Send all open letters of the group of `cluster` back to work. Raises GateClosed or NothingToRedrive; nothing changed then."""
     # No key: dead letters that arrive meanwhile may still point at the cluster without waiting.
     locked = (
         ErrorCluster.objects.select_for_update(no_key=True, of=("self",))
         .select_related("queue")
-        .get(pk=cluster.pk)
+        .get(pk=cluster.root_id)
     )
     conditions = judge(gate_facts(locked))
     if not is_open(conditions):

@@ -103,7 +103,7 @@ def _letter_row(letter: DeadLetter) -> Row:
 
 def _redrive_all(queue: SourceQueue) -> tuple[int, int, int]:
     """Diagnose and redrive every cluster of the queue through the gate; the state after sending."""
-    for cluster in queue.clusters.all():
+    for cluster in queue.clusters.roots():
         sign_diagnosis(
             cluster=cluster, by=None, kind="permanent", cause="members are missing", fix="members added"
         )

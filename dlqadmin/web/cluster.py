@@ -18,7 +18,7 @@ from dlqadmin.redrive.gate import is_open, judge
 from dlqadmin.redrive.models import Diagnosis
 from dlqadmin.redrive.stages import progress_of
 from dlqadmin.redrive.start import GateClosed, NothingToRedrive, start_redrive
-from dlqadmin.web.load import load_cluster
+from dlqadmin.web.load import load_cluster, load_root
 from dlqadmin.web.redrives import with_counts
 from dlqadmin.web.routes import route, signed_in_user
 
@@ -75,7 +75,7 @@ def cluster(request: HttpRequest, cluster: ErrorCluster) -> HttpResponse:
     return _page(request, cluster)
 
 
-@route(post="cluster.diagnose", load=load_cluster)
+@route(post="cluster.diagnose", load=load_root)
 def diagnose_cluster(request: HttpRequest, cluster: ErrorCluster) -> HttpResponse:
     """Sign a new version of the cluster's diagnosis."""
     form = DiagnosisForm(request.POST)
@@ -84,7 +84,7 @@ def diagnose_cluster(request: HttpRequest, cluster: ErrorCluster) -> HttpRespons
     return _page(request, cluster, form=form, status=422)
 
 
-@route(post="redrive.start", load=load_cluster)
+@route(post="redrive.start", load=load_root)
 def redrive_cluster(request: HttpRequest, cluster: ErrorCluster) -> HttpResponse:
     """Send the cluster's open letters back to work, if the gate is open now."""
     try:
@@ -105,7 +105,7 @@ def _page(
 ) -> HttpResponse:
     conditions = judge(gate_facts(cluster))
     diagnosis = current_diagnosis(cluster)
-    letters = DeadLetter.objects.filter(cluster=cluster)
+    letters = DeadLetter.objects.of_cluster(cluster)
     context = {
         "cluster": cluster,
         "queue": cluster.queue,

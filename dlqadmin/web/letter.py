@@ -4,7 +4,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
 from dlqadmin.deadletters.models import DeadLetter
-from dlqadmin.redrive.facts import gate_facts
+from dlqadmin.redrive.facts import facts_of
 from dlqadmin.redrive.gate import Condition, judge
 from dlqadmin.redrive.models import RedriveItem
 from dlqadmin.web.body import HEAD_BYTES, view_body
@@ -61,5 +61,5 @@ def unmet_conditions(letter: DeadLetter) -> list[Condition]:
     """What the gate of an open letter's cluster still asks for."""
     if letter.state != DeadLetter.State.OPEN or letter.cluster is None:
         return []
-    letter.cluster.queue = letter.queue
-    return [condition for condition in judge(gate_facts(letter.cluster)) if not condition.met]
+    facts = facts_of([letter.cluster.root_id])[letter.cluster.root_id]
+    return [condition for condition in judge(facts) if not condition.met]

@@ -49,7 +49,7 @@ class LettersFilter(forms.Form):
         if asked["state"] != "all":
             letters = letters.filter(state=asked["state"])
         if asked["cluster"]:
-            letters = letters.filter(cluster_id=asked["cluster"])
+            letters = letters.of_cluster(asked["cluster"])
         return letters
 
 

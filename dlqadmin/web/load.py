@@ -36,6 +36,12 @@ def load_cluster(pk: int) -> ErrorCluster:
     return get_object_or_404(ErrorCluster.objects.select_related("queue__owner"), pk=pk)
 
 
+def load_root(pk: int) -> ErrorCluster:
+    """The cluster, or what it is merged into now: what people work on."""
+    cluster = load_cluster(pk)
+    return load_cluster(cluster.root_id) if cluster.merged_into_id else cluster
+
+
 def load_redrive(pk: int) -> Redrive:
     """The redrive."""
     return get_object_or_404(Redrive.objects.select_related("queue__owner", "cluster", "diagnosis"), pk=pk)

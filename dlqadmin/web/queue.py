@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from django.db.models import Count, Max, Min
+from django.db.models.functions import Coalesce
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 
@@ -31,7 +32,7 @@ MOST_REDRIVES = 5
 class ClusterRow:
     """A cluster with its open letters. `share`: per cent of the queue's open letters; `start`: of those before it."""
 
-    cluster_id: int
+    root: int
     template: str
     letters: int
     oldest: datetime
@@ -80,24 +81,25 @@ def runtime_of(queue: SourceQueue) -> dict[str, Any]:
 
 
 def cluster_sizes(letters: DeadLetterQuerySet) -> list[Any]:
-    """For each cluster of these letters, the largest first: `cluster_id`, `letters`, and when they died."""
-    sizes = letters.values("cluster_id").annotate(
+    """For each cluster of these letters, the largest first: `root`, `letters`, and when they died."""
+    group = Coalesce("cluster__merged_into", "cluster")
+    sizes = letters.values(root=group).annotate(
         letters=Count("pk"), oldest=Min("died_at"), newest=Max("died_at")
     )
-    return list(sizes.order_by("-letters", "cluster_id"))
+    return list(sizes.order_by("-letters", "root"))
 
 
 def cluster_rows(sizes: list[Any], total: int) -> list[ClusterRow]:
     """The rows of these clusters; `total`: the queue's open letters."""
-    clusters = ErrorCluster.objects.in_bulk([size["cluster_id"] for size in sizes if size["cluster_id"]])
+    clusters = ErrorCluster.objects.in_bulk([size["root"] for size in sizes if size["root"]])
     progress = progress_of(list(clusters))
     rows, start = [], 0.0
     for size in sizes:
         share = 100 * size["letters"] / total
-        if cluster := clusters.get(size["cluster_id"]):
+        if cluster := clusters.get(size["root"]):
             rows.append(
                 ClusterRow(
-                    **size, template=cluster.template, share=share, start=start, progress=progress[cluster.pk]
+                    **size, template=str(cluster), share=share, start=start, progress=progress[cluster.pk]
                 )
             )
         start += share

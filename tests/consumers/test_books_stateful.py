@@ -27,6 +27,7 @@ from hypothesis.stateful import (
 
 from dlqadmin.clock import ClockTimestamp
 from dlqadmin.clusters.models import ErrorCluster
+from dlqadmin.clusters import counts
 from dlqadmin.consumers import Permanent
 from dlqadmin.consumers.batch import run_claim
 from dlqadmin.consumers.claim import Claim, claim_batch, claim_single
@@ -206,6 +207,7 @@ class Life(RuleBasedStateMachine):
         letter = letters[number % len(letters)]
         DeadLetter.objects.filter(pk=letter.pk).update(state=DeadLetter.State.DISCARDED)
         books.post(letter.queue_id, AccountKind.DISCARDED)
+        counts.post(letter.cluster_id, opened=-1)
         if letter.key is not None:
             letters_settled(letter.queue_id, [bytes(letter.key)])
 

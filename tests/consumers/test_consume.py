@@ -112,7 +112,7 @@ def test_a_message_that_keeps_failing_becomes_a_dead_letter_kept_whole(queue, ha
     assert (letter.queue, letter.reason, letter.state) == (queue, Reason.THRESHOLD, "open")
     assert (letter.lineage, letter.position, letter.generation) == (message.lineage, message.position, 1)
     assert letter.cluster
-    assert letter.cluster.template == "boom <int>"
+    assert letter.cluster.template == "ValueError: boom <int>"
     assert letter.sent_at == message.published_at
     assert letter.last_attempt_at
     assert letter.last_attempt_at < letter.died_at

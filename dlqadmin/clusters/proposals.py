@@ -1,0 +1,49 @@
+"""Templates that may be one cause: a person is asked. Read from the keys, nothing is stored but the answer."""
+
+from dataclasses import dataclass
+
+from django.db import connection
+
+from dlqadmin.clusters.joining import PROPOSED_FILLS, SURE_FILLS, KeyKind
+
+MOST_PROPOSALS = 20
+_MOST_KEYS = 500  # several keys name the same templates
+
+# A person was asked before if any two of the leaves have a verdict.
+_PROPOSED = """
+SELECT array_agg(DISTINCT root ORDER BY root), array_agg(fill ORDER BY fill) FROM (
+    SELECT key.digest, key.fill, coalesce(leaf.merged_into_id, leaf.id) AS root
+    FROM dlqadmin_templatekey AS key JOIN dlqadmin_errorcluster AS leaf ON leaf.id = key.cluster_id
+    WHERE key.queue_id = %(queue)s AND key.kind = %(kind)s
+) AS keyed
+GROUP BY digest HAVING count(*) BETWEEN %(least)s AND %(most)s AND count(DISTINCT root) >= %(least)s AND NOT EXISTS (
+    SELECT FROM dlqadmin_clusterverdict WHERE queue_id = %(queue)s AND withdrawn_at IS NULL AND NOT same
+        AND one_id = ANY(array_agg(root)) AND other_id = ANY(array_agg(root))
+)
+ORDER BY count(*) DESC, min(root), min(length(fill)) LIMIT %(keys)s
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """Groups, by their roots, whose templates differ in `fills` only."""
+
+    roots: tuple[int, ...]
+    fills: tuple[str, ...]
+
+
+def proposals_of(queue_id: int) -> list[Proposal]:
+    """The proposals for a queue, those with most templates first."""
+    values = {
+        "queue": queue_id,
+        "kind": KeyKind.SLOT.value,
+        "least": PROPOSED_FILLS,
+        "most": SURE_FILLS - 1,
+        "keys": _MOST_KEYS,
+    }
+    found: dict[tuple[int, ...], Proposal] = {}
+    with connection.cursor() as cursor:
+        cursor.execute(_PROPOSED, values)
+        for roots, fills in cursor.fetchall():
+            found.setdefault(tuple(roots), Proposal(tuple(roots), tuple(fills)))
+    return list(found.values())[:MOST_PROPOSALS]

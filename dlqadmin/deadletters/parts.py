@@ -1,0 +1,154 @@
+"""A person tells a part of a leaf apart, by the value of a parameter or by a pattern, with a preview.
+
+Letters that come later go to the part at once (`clusters.assign`). Those that are there are moved by a job, portion by
+portion, each in a transaction: it may be killed at any moment.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django.contrib.auth.models import AbstractBaseUser
+from django.db import connection
+from django.utils.translation import gettext as _
+
+from dlqadmin.clusters.fingerprint import fingerprint
+from dlqadmin.clusters.groups import changing_groups
+from dlqadmin.clusters.models import ClusterVerdict, ErrorCluster, SplitRule
+from dlqadmin.clusters.splitting import BadPattern, Rule, compiled, holds
+from dlqadmin.clock import ClockTimestamp
+from dlqadmin.deadletters.models import DeadLetter
+from dlqadmin.leases.run import guarded
+from dlqadmin.people.audit import actor_name, record
+
+PREVIEWED = 2_000  # letters
+EXAMPLES = 5
+PORTION = 500
+
+SPLITTING = "EXISTS (SELECT FROM dlqadmin_splitrule WHERE finished_at IS NULL)"
+
+# Letters that were assigned before the rule was there; the rule and its capture are told apart by the leaf.
+_MOVE = """
+WITH moved AS (
+    UPDATE dlqadmin_deadletter SET cluster_id = %(target)s WHERE id = ANY(%(letters)s) AND cluster_id = %(leaf)s
+    RETURNING state
+), sums AS (
+    SELECT count(*) FILTER (WHERE state = 'open') AS opened, count(*) AS total FROM moved HAVING count(*) > 0
+), posted AS (
+    INSERT INTO dlqadmin_clusterdelta (cluster_id, opened, total)
+    SELECT %(target)s, opened, total FROM sums UNION ALL SELECT %(leaf)s, -opened, -total FROM sums
+)
+SELECT coalesce(max(total), 0) FROM sums
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """Of `read` letters of the leaf, of `total` in all, so many are of the part; some of their texts."""
+
+    matching: int
+    read: int
+    total: int
+    examples: list[str]
+
+
+def preview_part(
+    *, leaf: ErrorCluster, position: int | None = None, value: str = "", pattern: str = ""
+) -> Preview:
+    """What a split would take out of `leaf`, from its newest letters. Raises BadPattern."""
+    rule = _rule(position, value, pattern)
+    letters = DeadLetter.objects.filter(cluster=leaf)
+    total = letters.count()
+    matching, examples, read = 0, [], 0
+    for error_class, text, traceback in letters.order_by("-pk").values_list(
+        "error_class", "error_text", "traceback"
+    )[:PREVIEWED]:
+        read += 1
+        if _is_part(rule, error_class, text, traceback):
+            matching += 1
+            if text not in examples and len(examples) < EXAMPLES:
+                examples.append(text)
+    return Preview(matching, read, total, examples)
+
+
+def split_part(
+    *,
+    leaf: ErrorCluster,
+    by: AbstractBaseUser | None,
+    position: int | None = None,
+    value: str = "",
+    pattern: str = "",
+) -> SplitRule:
+    """Tell a part of `leaf` apart: a new cluster. Raises BadPattern; ValueError if the same was split before."""
+    rule = _rule(position, value, pattern)
+    name = hashlib.sha256(f"{leaf.fingerprint}\0{position}\0{value}\0{pattern}".encode()).hexdigest()
+    with changing_groups(leaf.queue_id):
+        if ErrorCluster.objects.filter(
+            queue=leaf.queue_id, fingerprint=name, fingerprint_version=leaf.fingerprint_version
+        ).exists():
+            raise BadPattern(_("This part was told apart before."))
+        target = ErrorCluster.objects.create(
+            queue_id=leaf.queue_id,
+            fingerprint=name,
+            fingerprint_version=leaf.fingerprint_version,
+            error_class=leaf.error_class,
+            template=leaf.template,
+            sample_text=leaf.sample_text,
+            name=(value or pattern)[:200],
+            keyed_at=ClockTimestamp(),
+        )
+        made = SplitRule.objects.create(
+            cluster=leaf,
+            target=target,
+            position=rule.position,
+            value=rule.value,
+            pattern=rule.pattern,
+            by_name=actor_name(by),
+        )
+        ClusterVerdict.objects.create(
+            queue_id=leaf.queue_id, one=leaf, other=target, same=False, by_name=actor_name(by)
+        )
+        after = {"target": target.pk, "position": position, "value": value, "pattern": pattern}
+        record(by=by, action="cluster.split", target=leaf, after=after)
+    return made
+
+
+def move_parts() -> None:
+    """Move the letters that were there before their rule."""
+    for rule in SplitRule.objects.filter(finished_at=None).select_related("cluster").order_by("pk"):
+        while _move_portion(rule):
+            pass
+
+
+def _move_portion(rule: SplitRule) -> bool:
+    """Look at the next letters; False when none is left."""
+    judged = Rule(rule.target_id, rule.position, rule.value, rule.pattern)
+    with guarded():
+        letters = DeadLetter.objects.filter(cluster=rule.cluster_id, pk__gt=rule.moved_to).order_by("pk")
+        rows = list(letters.values_list("pk", "error_class", "error_text", "traceback")[:PORTION])
+        moved = _move(rule, [pk for pk, *told in rows if _is_part(judged, *told)])
+        rule.moved += moved
+        if rows:
+            rule.moved_to = rows[-1][0]
+        else:
+            rule.finished_at = ClockTimestamp()
+        rule.save(update_fields=["moved", "moved_to", "finished_at"])
+    return bool(rows)
+
+
+def _move(rule: SplitRule, letters: Sequence[int]) -> int:
+    with connection.cursor() as cursor:
+        cursor.execute(_MOVE, {"letters": list(letters), "leaf": rule.cluster_id, "target": rule.target_id})
+        moved: int = cursor.fetchone()[0]
+    return moved
+
+
+def _rule(position: int | None, value: str, pattern: str) -> Rule:
+    if position is None:
+        compiled(pattern)
+    return Rule(0, position, value, pattern)
+
+
+def _is_part(rule: Rule, error_class: str, text: str, traceback: str) -> bool:
+    parameters = fingerprint(text, error_class, traceback).parameters if rule.position is not None else ()
+    return holds(rule, parameters, text)

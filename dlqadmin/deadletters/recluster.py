@@ -1,0 +1,91 @@
+"""A new version of the fingerprint: letters go from the leaves of older versions to those of the present one.
+
+1. The next leaf of an older version.
+2. Its successor: where most of its newest letters go now. dlqadmin's word joins the two, so its diagnoses, its notes, its
+   history and its address follow. A leaf without letters follows the text of its first error.
+3. Its letters, portion by portion, get the leaf that their error has now; the counts go with them.
+4. When none is left, it is done.
+
+Every step is a transaction that can be repeated, so the job may be killed at any moment.
+"""
+
+from collections import Counter
+
+from django.db import connection
+
+from dlqadmin.clock import ClockTimestamp
+from dlqadmin.clusters.assign import Told, assign_all
+from dlqadmin.clusters.fingerprint import VERSION
+from dlqadmin.clusters.groups import changing_groups
+from dlqadmin.clusters.models import ClusterVerdict, ErrorCluster
+from dlqadmin.deadletters.models import DeadLetter
+from dlqadmin.leases.run import guarded
+
+ASKED = 2_000  # letters that choose the successor
+BY = "dlqadmin"
+PORTION = 500
+
+# Leaves of an older version are done when they are marked as seen by the second pass.
+OUTDATED = (
+    f"EXISTS (SELECT FROM dlqadmin_errorcluster WHERE keyed_at IS NULL AND fingerprint_version < {VERSION})"
+)
+
+_MOVE = """
+WITH wanted AS (
+    SELECT * FROM unnest(%(letters)s::bigint[], %(leaves)s::bigint[]) AS wanted (letter, leaf)
+), moved AS (
+    UPDATE dlqadmin_deadletter AS letter SET cluster_id = wanted.leaf FROM wanted
+    WHERE letter.id = wanted.letter AND letter.cluster_id = %(old)s RETURNING wanted.leaf, letter.state
+), sums AS (
+    SELECT leaf, count(*) FILTER (WHERE state = 'open') AS opened, count(*) AS total FROM moved GROUP BY leaf
+)
+INSERT INTO dlqadmin_clusterdelta (cluster_id, opened, total)
+SELECT leaf, opened, total FROM sums
+UNION ALL SELECT %(old)s, -sum(opened), -sum(total) FROM sums HAVING count(*) > 0
+"""
+
+
+def recluster() -> None:
+    """Bring all leaves of older versions up to date."""
+    while leaf := _next():
+        _name_successor(leaf)
+        while _move_portion(leaf):
+            pass
+        with guarded():
+            ErrorCluster.objects.filter(pk=leaf.pk).update(keyed_at=ClockTimestamp())
+
+
+def _next() -> ErrorCluster | None:
+    outdated = ErrorCluster.objects.filter(keyed_at=None, fingerprint_version__lt=VERSION)
+    return outdated.order_by("fingerprint_version", "queue", "pk").first()
+
+
+def _name_successor(leaf: ErrorCluster) -> None:
+    with changing_groups(leaf.queue_id):
+        if ClusterVerdict.objects.filter(one=leaf, by_name=BY, same=True).exists():
+            return
+        letters = DeadLetter.objects.filter(cluster=leaf.pk).order_by("-pk")
+        told = [Told(*row) for row in letters.values_list("error_class", "error_text", "traceback")[:ASKED]]
+        found = Counter(_leaves(leaf, told or [Told(leaf.error_class, leaf.sample_text)]))
+        names = dict(ErrorCluster.objects.filter(pk__in=found).values_list("pk", "fingerprint"))
+        successor = min(found, key=lambda pk: (-found[pk], names[pk]))
+        ClusterVerdict.objects.create(
+            queue_id=leaf.queue_id, one=leaf, other_id=successor, same=True, by_name=BY
+        )
+
+
+def _move_portion(leaf: ErrorCluster) -> bool:
+    """Move the next letters; False when none is left."""
+    with guarded():
+        letters = DeadLetter.objects.filter(cluster=leaf.pk).order_by("pk")
+        rows = list(letters.values_list("pk", "error_class", "error_text", "traceback")[:PORTION])
+        if rows:
+            leaves = _leaves(leaf, [Told(*told) for _, *told in rows])
+            values = {"letters": [row[0] for row in rows], "leaves": leaves, "old": leaf.pk}
+            with connection.cursor() as cursor:
+                cursor.execute(_MOVE, values)
+    return bool(rows)
+
+
+def _leaves(leaf: ErrorCluster, told: list[Told]) -> list[int]:
+    return assign_all(queue_id=leaf.queue_id, errors=told)

@@ -1,0 +1,8 @@
+"""The singleton jobs of the dead letters: they move letters between clusters."""
+
+from dlqadmin.deadletters.parts import SPLITTING, move_parts
+from dlqadmin.deadletters.recluster import OUTDATED, recluster
+from dlqadmin.leases.jobs import job
+
+job("clusters.move_parts", every=5, limit=300, when=SPLITTING)(move_parts)
+job("clusters.recluster", every=10, limit=300, when=OUTDATED)(recluster)
