@@ -50,7 +50,8 @@ def _depths() -> dict[int, tuple[int, int, str]]:
     """For each queue with open letters: their number, the letters of the largest cluster, and its template."""
     with connection.cursor() as cursor:
         cursor.execute(
-            f"SELECT s.*, coalesce(nullif(c.name, ''), c.template) FROM ({_SNAPSHOTS}) AS s(queue_id, depth, top, cluster_id) "  # noqa: S608
+            "SELECT s.*, coalesce(nullif(c.name, ''), c.template) "  # noqa: S608
+            f"FROM ({_SNAPSHOTS}) AS s(queue_id, depth, top, cluster_id) "
             "LEFT JOIN dlqadmin_errorcluster c ON c.id = s.cluster_id"
         )
         return {queue: (depth, top, template or "") for queue, depth, top, _, template in cursor.fetchall()}

@@ -26,7 +26,8 @@ WITH leaves AS (
     WHERE state IN ('running', 'paused', 'held', 'stalled') GROUP BY queue_id
 )
 SELECT queue.id, queue.name, queue.kind, owner.name, queue.max_attempts, coalesce(depths.letters, 0),
-    coalesce(depths.causes, 0), depths.oldest, depths.top_cluster, coalesce(nullif(top.name, ''), top.template), coalesce(depths.top_letters, 0),
+    coalesce(depths.causes, 0), depths.oldest, depths.top_cluster, coalesce(nullif(top.name, ''), top.template),
+    coalesce(depths.top_letters, 0),
     coalesce(alerts.state, ''), coalesce(alerts.severity, ''), alerts.opened_at, coalesce(redrives.running, 0)
 FROM dlqadmin_sourcequeue AS queue
 LEFT JOIN dlqadmin_owner AS owner ON owner.id = queue.owner_id

@@ -1,5 +1,7 @@
-"""What people do with a cluster besides grouping: name it, take it on, mute it, close it. Each is audited, and undone by
-doing the opposite."""
+"""What people do with a cluster besides grouping: name it, take it on, mute it, close it.
+
+Each is audited, and undone by doing the opposite.
+"""
 
 from datetime import datetime
 from typing import Any

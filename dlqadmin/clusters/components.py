@@ -10,8 +10,8 @@ def partition(
 ) -> dict[str, str]:
     """name -> the smallest name of its group, for every name that is mentioned.
 
-    `joins`: for each sure key the names that share it. `same` and `different`: pairs, as people said. A pair that is said to
-    be different stays apart, whatever joins it; of the joins those with the smaller keys come first.
+    `joins`: for each sure key the names that share it. `same` and `different`: pairs, as people said. A pair that is
+    said to be different stays apart, whatever joins it; of the joins those with the smaller keys come first.
     """
     groups = _Groups(different)
     for one, other in sorted(map(_ordered, same)):
@@ -65,4 +65,4 @@ class _Groups:
 def root_of(group: Sequence[str], worked_on: Mapping[str, object]) -> str:
     """The leaf that stands for its group: what people worked on last, else the smallest name."""
     touched = [name for name in group if worked_on.get(name) is not None]
-    return max(touched, key=lambda name: (worked_on[name], name)) if touched else min(group)  # type: ignore[arg-type,return-value]
+    return max(touched, key=lambda name: (worked_on[name], name)) if touched else min(group)

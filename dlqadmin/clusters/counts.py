@@ -1,7 +1,7 @@
 """How many letters a cluster has, open and in all, and when the last came.
 
-Whoever changes letters appends what changed, in the same transaction, as for the books (`queues.books`): nobody waits for
-a cluster's row. `fold` sums up; a reader adds what is not folded yet.
+Whoever changes letters appends what changed, in the same transaction, as for the books (`queues.books`): nobody waits
+for a cluster's row. `fold` sums up; a reader adds what is not folded yet.
 """
 
 from collections.abc import Sequence

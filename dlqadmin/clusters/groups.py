@@ -1,7 +1,7 @@
 """Bringing the groups of a queue's leaves up to date with its joins and verdicts.
 
-The partition is made anew from the rows (`components.partition`), so it depends on nothing but them. Leaves that no join
-and no verdict mentions are groups of their own and are not read.
+The partition is made anew from the rows (`components.partition`), so it depends on nothing but them. Leaves that no
+join and no verdict mentions are groups of their own and are not read.
 """
 
 from collections import defaultdict

@@ -1,8 +1,8 @@
 """Error clusters, and why they are what they are.
 
 A row of ErrorCluster is one fingerprint of one queue: a leaf. Leaves with one cause are a group; `merged_into` of each
-names the group's root. A letter keeps its leaf for good, so joining and parting groups moves no letter, and letters that
-come later follow by themselves.
+names the group's root. A letter keeps its leaf for good, so joining and parting groups moves no letter, and letters
+that come later follow by themselves.
 """
 
 from django.conf import settings

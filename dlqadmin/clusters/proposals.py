@@ -34,7 +34,7 @@ class Proposal:
 
 def proposals_of(queue_id: int) -> list[Proposal]:
     """The proposals for a queue, those with most templates first."""
-    values = {
+    values: dict[str, int | str] = {
         "queue": queue_id,
         "kind": KeyKind.SLOT.value,
         "least": PROPOSED_FILLS,

@@ -1,8 +1,8 @@
 """Where a message becomes a dead letter: the one place that inserts one from a native queue.
 
 1. Its error is assigned to a cluster.
-2. Its row leaves `message` and enters `deadletter` in one statement, body and headers untouched by Python; the cluster's
-   counts go with it.
+2. Its row leaves `message` and enters `deadletter` in one statement, body and headers untouched by Python; the
+   cluster's counts go with it.
 3. If it was redriven before, the letter that it came from is marked as returned.
 """
 

@@ -12,11 +12,11 @@ from django.contrib.auth.models import AbstractBaseUser
 from django.db import connection
 from django.utils.translation import gettext as _
 
+from dlqadmin.clock import ClockTimestamp
 from dlqadmin.clusters.fingerprint import fingerprint
 from dlqadmin.clusters.groups import changing_groups
 from dlqadmin.clusters.models import ClusterVerdict, ErrorCluster, SplitRule
 from dlqadmin.clusters.splitting import BadPattern, Rule, compiled, holds
-from dlqadmin.clock import ClockTimestamp
 from dlqadmin.deadletters.models import DeadLetter
 from dlqadmin.leases.run import guarded
 from dlqadmin.people.audit import actor_name, record
@@ -59,16 +59,10 @@ def preview_part(
     rule = _rule(position, value, pattern)
     letters = DeadLetter.objects.filter(cluster=leaf)
     total = letters.count()
-    matching, examples, read = 0, [], 0
-    for error_class, text, traceback in letters.order_by("-pk").values_list(
-        "error_class", "error_text", "traceback"
-    )[:PREVIEWED]:
-        read += 1
-        if _is_part(rule, error_class, text, traceback):
-            matching += 1
-            if text not in examples and len(examples) < EXAMPLES:
-                examples.append(text)
-    return Preview(matching, read, total, examples)
+    newest = letters.order_by("-pk").values_list("error_class", "error_text", "traceback")[:PREVIEWED]
+    read = [(told[1], _is_part(rule, *told)) for told in newest]
+    matching = [text for text, part in read if part]
+    return Preview(len(matching), len(read), total, list(dict.fromkeys(matching))[:EXAMPLES])
 
 
 def split_part(

@@ -1,8 +1,8 @@
 """A new version of the fingerprint: letters go from the leaves of older versions to those of the present one.
 
 1. The next leaf of an older version.
-2. Its successor: where most of its newest letters go now. dlqadmin's word joins the two, so its diagnoses, its notes, its
-   history and its address follow. A leaf without letters follows the text of its first error.
+2. Its successor: where most of its newest letters go now. dlqadmin's word joins the two, so its diagnoses, its notes,
+   its history and its address follow. A leaf without letters follows the text of its first error.
 3. Its letters, portion by portion, get the leaf that their error has now; the counts go with them.
 4. When none is left, it is done.
 
@@ -81,9 +81,8 @@ def _move_portion(leaf: ErrorCluster) -> bool:
         rows = list(letters.values_list("pk", "error_class", "error_text", "traceback")[:PORTION])
         if rows:
             leaves = _leaves(leaf, [Told(*told) for _, *told in rows])
-            values = {"letters": [row[0] for row in rows], "leaves": leaves, "old": leaf.pk}
             with connection.cursor() as cursor:
-                cursor.execute(_MOVE, values)
+                cursor.execute(_MOVE, {"letters": [row[0] for row in rows], "leaves": leaves, "old": leaf.pk})
     return bool(rows)
 
 

@@ -48,7 +48,10 @@ class NothingToRedrive(Exception):
 
 @transaction.atomic
 def start_redrive(*, cluster: ErrorCluster, by: AbstractBaseUser | None) -> Redrive:
-    """Send all open letters of the group of `cluster` back to work. Raises GateClosed or NothingToRedrive; nothing changed then."""
+    """Send all open letters of the group of `cluster` back to work.
+
+    Raises GateClosed or NothingToRedrive; nothing changed then.
+    """
     # No key: dead letters that arrive meanwhile may still point at the cluster without waiting.
     locked = (
         ErrorCluster.objects.select_for_update(no_key=True, of=("self",))

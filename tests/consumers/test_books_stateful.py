@@ -26,8 +26,8 @@ from hypothesis.stateful import (
 )
 
 from dlqadmin.clock import ClockTimestamp
-from dlqadmin.clusters.models import ErrorCluster
 from dlqadmin.clusters import counts
+from dlqadmin.clusters.models import ErrorCluster
 from dlqadmin.consumers import Permanent
 from dlqadmin.consumers.batch import run_claim
 from dlqadmin.consumers.claim import Claim, claim_batch, claim_single

@@ -16,6 +16,7 @@ from celery import Celery  # noqa: E402 - models need the line above
 from django.db import connection, transaction  # noqa: E402
 
 from dlqadmin.clock import ClockTimestamp  # noqa: E402
+from dlqadmin.clusters import counts  # noqa: E402
 from dlqadmin.clusters.models import ErrorCluster  # noqa: E402
 from dlqadmin.consumers import Permanent  # noqa: E402
 from dlqadmin.consumers.claim import claim_batch  # noqa: E402
@@ -102,6 +103,7 @@ def settle_by_hand(queue: SourceQueue) -> None:
         state, resolution, account = next(BY_HAND)
         DeadLetter.objects.filter(pk=letter.pk).update(state=state, resolution=resolution)
         books.post(letter.queue_id, account)
+        counts.post(letter.cluster_id, opened=-1)
         letters_settled(letter.queue_id, [] if letter.key is None else [bytes(letter.key)])
 
 
@@ -118,6 +120,7 @@ def main(seed: int, number: int) -> None:
         lose_a_worker,
         lambda queue: expire_claims(),
         lambda queue: books.fold(50),
+        lambda queue: counts.fold(50),
         redrive,
     ]
     with ExitStack() as stack:
