@@ -47,7 +47,7 @@ def test_a_group_counts_what_its_leaves_count(queue) -> None:
     letters = letters_of(queue, ["a is lost", "a is lost", "b has gone"])
     fold()
     letters_of(queue, ["b has gone"])
-    one, other = (ErrorCluster.objects.get(pk=letter.cluster_id) for letter in (letters[0], letters[2]))
+    one, other = (ErrorCluster.objects.get(pk=letter.cluster.pk) for letter in (letters[0], letters[2]))
     merge(into=one, others=[other], by=None)
     counts = counts_of([one.pk])[one.pk]
     assert (counts.open, counts.total, counts.templates) == (4, 4, 2)
@@ -59,4 +59,4 @@ def test_the_trend_forgets_what_no_page_shows(queue) -> None:
     ClusterHour.objects.update(hour=db_now() - timedelta(days=15))
     prune_hours()
     assert not ClusterHour.objects.exists()
-    assert trend_of([letter.cluster_id], db_now()) == [0] * 24
+    assert trend_of([letter.cluster.pk], db_now()) == [0] * 24

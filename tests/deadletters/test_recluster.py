@@ -21,9 +21,9 @@ def old(queue, monkeypatch) -> ErrorCluster:
     """A leaf of the version before, which held two causes as one, with a diagnosis."""
     monkeypatch.setattr(module, "PORTION", 2)
     letters = letters_of(queue, ["the lease of node 7 is gone"] * 4 + ["no member 7"])
-    old = ErrorCluster.objects.get(pk=letters[0].cluster_id)
+    old = ErrorCluster.objects.get(pk=letters[0].cluster.pk)
     ErrorCluster.objects.filter(pk=old.pk).update(fingerprint="0" * 64, fingerprint_version=VERSION - 1)
-    gone = letters[4].cluster_id
+    gone = letters[4].cluster.pk
     DeadLetter.objects.update(cluster=old)
     ErrorCluster.objects.filter(pk=gone).delete()
     ErrorCluster.objects.filter(pk=old.pk).update(open_count=1)  # what the deltas of the other leaf told
