@@ -26,7 +26,7 @@ class Figure:
 
     def as_json(self) -> dict[str, Any]:
         """Median and spread, rounded to what can be read off."""
-        digits = 1 if self.unit == "messages/s" else 3
+        digits = 1 if self.unit.endswith("/s") else 3
         return {
             "what": self.what,
             "unit": self.unit,
@@ -98,7 +98,7 @@ class Report:
 
 
 def _row(figure: Figure) -> str:
-    form = ",.0f" if figure.unit == "messages/s" else ",.2f"
+    form = ",.0f" if figure.unit.endswith("/s") else ",.2f"
     values = "".join(f"{value:>10{form}}" for value in (figure.value, min(figure.rounds), max(figure.rounds)))
     unit = "" if figure.unit == "ratio" else f" ({figure.unit})"
     return f"{figure.name:12}{values}  {figure.what}{unit}"

@@ -17,6 +17,7 @@ from dlqadmin.clusters.vocabulary import (
 )
 
 LONGEST_NAME = 8  # letters and digits; longer ones that hold several numbers are ids
+LONG_NUMBER = 14  # digits: a moment may be written so
 ENDS = ".:!?…*"  # what ends a sentence is not part of the atom
 
 KINDS = frozenset(
@@ -41,6 +42,7 @@ KINDS = frozenset(
 )
 
 Kind = tuple[str, str]  # the kind, and what stands for the atom: `<kind>`, with what of it is a name
+INT: Kind = ("int", "<int>")
 
 _CLOCK = r"\d{1,2}:\d\d(?::\d\d)?(?:[.,:]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?"
 _MONTH = "Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec"
@@ -92,7 +94,7 @@ _FIRST_CJK = "⺀"
 @lru_cache(maxsize=50_000)
 def kind_of(atom: str) -> Kind | None:
     """What an atom is by itself, without the signs of ENDS: None is a word; else the kind and its form."""
-    if atom.isalpha() and atom.isascii():
+    if not atom or (atom.isalpha() and atom.isascii()):
         return None
     if atom.lower() in KNOWN_NAMES:
         return None

@@ -9,8 +9,8 @@ uuid tomorrow. Nothing is folded to lower case.
 
 import hashlib
 import re
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from dlqadmin.clusters.focus import focus
 from dlqadmin.clusters.masking import KINDS, Parameter, mask
@@ -36,8 +36,7 @@ _UNIT = re.compile(
 _EMPTY = re.compile(r"(?<=[\w*]) ?[(\[]\*?[)\]]|(?<=[.。!]) \*\.?$")
 
 
-@dataclass(frozen=True, slots=True)
-class Fingerprint:
+class Fingerprint(NamedTuple):
     """`digest`: 64 hex characters, equal for equal causes. `template`: the line that names the cause, with values as
     `<kind>`. `parameters`: those values, in their order, at most MOST_PARAMETERS."""
 
@@ -52,16 +51,16 @@ def fingerprint(error_text: str, error_class: str = "", traceback: str = "") -> 
     The traceback is asked only when class and text do not say what went wrong. No text at all is a cause of its own,
     "no error recorded": nothing is invented.
     """
-    line = _line_of(error_text) if len(error_text) <= REMEMBERED else focus(normal_form(error_text))
+    line = line_of(error_text) if len(error_text) <= REMEMBERED else focus(normal_form(error_text))
     if error_class:
         line = _with_class(line, error_class)
     if traceback and needs_trace(line):
         line = focus(normal_form(traceback)) or line
-    return _of_line(line)
+    return of_line(line)
 
 
-@lru_cache(maxsize=4_000)
-def _line_of(text: str) -> str:
+@lru_cache(maxsize=2_000)
+def line_of(text: str) -> str:
     return focus(normal_form(text))
 
 
@@ -72,8 +71,8 @@ def _with_class(line: str, error_class: str) -> str:
     return f"{error_class}: {line}" if line else error_class
 
 
-@lru_cache(maxsize=4_000)
-def _of_line(line: str) -> Fingerprint:
+@lru_cache(maxsize=2_000)
+def of_line(line: str) -> Fingerprint:
     template, parameters = mask(" ".join(line.split()))
     template = template[:TEMPLATE_LIMIT] or NO_ERROR
     digest = hashlib.sha256(skeleton(template).encode("utf-8", "surrogatepass")).hexdigest()
@@ -82,7 +81,15 @@ def _of_line(line: str) -> Fingerprint:
 
 def skeleton(template: str) -> str:
     """The template with every placeholder as `*`, and rows of them as one."""
-    if "<" not in template and "(" not in template and "[" not in template:
-        return template.translate(_QUOTES).strip(" .:")
-    plain = _SIGN.sub("", _PLACEHOLDER.sub("*", template.translate(_QUOTES)))
-    return _EMPTY.sub("", _ROW.sub("*", _UNIT.sub("*", plain))).strip(" .:")
+    plain = template.translate(_QUOTES)
+    if "<" in plain:
+        plain = _PLACEHOLDER.sub("*", plain)
+    if "*" in plain:
+        plain = _UNIT.sub(
+            "*", _SIGN.sub("", plain) if "<" in plain or ">" in plain or "_-*" in plain else plain
+        )
+        if plain.count("*") > 1:
+            plain = _ROW.sub("*", plain)
+    if "(" in plain or "[" in plain or "*" in plain[-2:]:
+        plain = _EMPTY.sub("", plain)
+    return plain.strip(" .:")

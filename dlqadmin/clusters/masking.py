@@ -7,16 +7,15 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from dlqadmin.clusters import atoms
-from dlqadmin.clusters.atoms import ENDS, Kind, kind_of
+from dlqadmin.clusters.atoms import ENDS, INT, LONG_NUMBER, Kind, kind_of
 from dlqadmin.clusters.vocabulary import CODE_WORDS, HTTP_PHRASES, NAME_WORDS, VALUE_KEYS, VALUE_NOUNS
 
 
-@dataclass(frozen=True, slots=True)
-class Parameter:
+class Parameter(NamedTuple):
     """A value that was masked. `kind`: int, uuid, hex, time, ip, host, url, path, email, str, …"""
 
     kind: str
@@ -59,6 +58,7 @@ _VALUE_BEHIND = re.compile(
     re.IGNORECASE,
 )
 _URL = re.compile(r"\b[A-Za-z][A-Za-z0-9+.\-]{1,20}://[^\s\"'<>`|\\^{}]{1,1000}")
+_MONTHS = re.compile("Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec")
 _MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]{0,6}"
 _LONG_DATE = re.compile(
     rf"\b(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]{{0,6}},? )?(?:{_MONTH} \d{{1,2}}|\d{{1,2}} {_MONTH})"
@@ -93,7 +93,8 @@ def _mask_phrases(line: str, parameters: list[Parameter]) -> str:
 
     if "://" in line:
         line = _URL.sub(lambda match: hidden("url", match.group()), line)
-    line = _LONG_DATE.sub(lambda match: hidden("time", match.group()), line)
+    if _MONTHS.search(line):
+        line = _LONG_DATE.sub(lambda match: hidden("time", match.group()), line)
     if "user " in line or "password for " in line:
         line = _USER.sub(lambda match: _behind(match, hidden), line)
     if ": " in line or "=" in line:
@@ -152,24 +153,24 @@ def _mask_atoms(line: str, parameters: list[Parameter]) -> str:
     parts = _ATOM.split(line)
     word, between = "", ""  # the last word that stayed, and what stands between it and the atom
     for at in range(1, len(parts), 2):
-        atom, before = parts[at], parts[at - 1]
-        between += before
-        core = atom if atom.isalpha() else atom.rstrip(ENDS)
-        kind = kind_of(core) if core else None
-        if kind is None:
-            if before[-1:] == "<" and atom in _HIDDEN and parts[at + 1][:1] == ">":
-                between += _VALUE
-            elif between in _ANNOUNCES and _announced(word, between):
-                parameters.append(Parameter("str", atom))
-                parts[at] = "<str>"
-                between += _VALUE
-            else:
-                word, between = atom, ""
-            continue
-        if not _stays(core, kind, word, between, parts, at):
-            parameters.append(Parameter(kind[0], core))
-            parts[at] = kind[1] + atom[len(core) :]
-        between += _VALUE
+        atom = parts[at]
+        between += parts[at - 1]
+        core = atom if atom.isalnum() else atom.rstrip(ENDS)
+        # Numbers are not worth remembering.
+        kind = INT if core.isdigit() and len(core) < LONG_NUMBER else kind_of(core)
+        if kind is not None:
+            if not _stays(core, kind, word, between, parts, at):
+                parameters.append(Parameter(kind[0], core))
+                parts[at] = kind[1] + atom[len(core) :]
+            between += _VALUE
+        elif between in _ANNOUNCES and _announced(word, between):
+            parameters.append(Parameter("str", atom))
+            parts[at] = "<str>"
+            between += _VALUE
+        elif between[-1:] == "<" and atom in _HIDDEN:
+            between += _VALUE
+        else:
+            word, between = atom, ""
     return "".join(parts)
 
 
@@ -182,14 +183,21 @@ def _announced(word: str, between: str) -> bool:
 
 def _stays(core: str, kind: Kind, word: str, between: str, parts: list[str], at: int) -> bool:
     """Whether what looks like a value is a code or a name."""
-    if kind[0] in _MAYBE_CODE and _is_code(core, word, between, parts, at):
+    name = kind[0]
+    if name in _MAYBE_CODE and _is_code(core, word, between, parts, at):
         return True
-    return kind[0] in _MAYBE_NAME and _is_name(core, word, between, parts, at)
+    return name in _MAYBE_NAME and _is_name(core, word, between, parts, at)
+
+
+@lru_cache(maxsize=10_000)
+def _is_code_word(word: str) -> bool:
+    return word.rstrip(":#.").lower().rpartition(".")[2] in CODE_WORDS
 
 
 def _is_code(core: str, word: str, between: str, parts: list[str], at: int) -> bool:
     if (
-        word.rstrip(":#.").lower().rpartition(".")[2] in CODE_WORDS
+        _VALUE not in between
+        and _is_code_word(word)
         and _CODE.fullmatch(core)
         and _LEADS_TO_CODE.fullmatch(between)
     ):
