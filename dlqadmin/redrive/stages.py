@@ -1,10 +1,28 @@
-"""How far a cluster is on its way back to work, as the gate judges it."""
+"""Where a cluster stands: what people said of it, and how far it is on its way back to work, as the gate judges it."""
 
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
+
+from django.db import connection
 
 from dlqadmin.redrive.facts import facts_of
 from dlqadmin.redrive.gate import Condition, Rule, is_open, judge
+
+# Of a group: what its root says, whether letters of it are on their way, and when the last came.
+_MARKS = """
+SELECT root.id, root.closed_at, coalesce(root.muted_until > clock_timestamp(), false),
+    (SELECT max(newest.died_at) FROM unnest(leaves.ids) AS leaf (id) CROSS JOIN LATERAL (
+        SELECT died_at FROM dlqadmin_deadletter
+        WHERE queue_id = root.queue_id AND cluster_id = leaf.id AND state = 'open' ORDER BY died_at DESC LIMIT 1
+    ) AS newest),
+    EXISTS (SELECT FROM dlqadmin_deadletter WHERE state = 'redriving' AND cluster_id = ANY(leaves.ids)),
+    root.total_count > 0 OR EXISTS (SELECT FROM dlqadmin_deadletter WHERE cluster_id = ANY(leaves.ids))
+FROM dlqadmin_errorcluster AS root CROSS JOIN LATERAL (
+    SELECT array_agg(id) AS ids FROM dlqadmin_errorcluster WHERE id = root.id OR merged_into_id = root.id
+) AS leaves
+WHERE root.id = ANY(%s)
+"""
 
 
 class Stage(StrEnum):
@@ -14,6 +32,19 @@ class Stage(StrEnum):
     DIAGNOSED = "diagnosed"
     FIX_DECLARED = "fix declared"
     CAME_BACK = "came back"
+    MUTED = "muted"
+    CLOSED = "closed"
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """What people said of a cluster, and what its letters are at. `newest`: when the last open letter died, if any."""
+
+    closed_at: datetime | None = None
+    muted: bool = False
+    newest: datetime | None = None
+    in_motion: bool = False
+    had_letters: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,17 +57,33 @@ class Progress:
 
 def progress_of(cluster_ids: list[int]) -> dict[int, Progress]:
     """The progress of each of these clusters, by id."""
-    return {cluster: _progress(judge(facts)) for cluster, facts in facts_of(cluster_ids).items()}
+    marks = _marks(cluster_ids)
+    found = {}
+    for cluster, facts in facts_of(cluster_ids).items():
+        conditions = judge(facts)
+        found[cluster] = Progress(stage_of(conditions, marks[cluster]), is_open(conditions))
+    return found
 
 
-def _progress(conditions: list[Condition]) -> Progress:
+def stage_of(conditions: list[Condition], marks: Marks) -> Stage:
+    """Where a cluster stands. A letter that died after the cluster was closed brings it back; muted says nothing of the
+    cause, only that nobody wants to hear of it now."""
+    came_back = marks.closed_at is not None and marks.newest is not None and marks.newest > marks.closed_at
+    if marks.closed_at is not None and not came_back:
+        return Stage.CLOSED
+    if marks.had_letters and marks.newest is None and not marks.in_motion:
+        return Stage.CLOSED
+    if marks.muted:
+        return Stage.MUTED
     unmet = {condition.rule for condition in conditions if not condition.met}
+    if unmet & {Rule.FIX_HOLDS, Rule.DID_NOT_COME_BACK} or came_back:
+        return Stage.CAME_BACK
     if Rule.DIAGNOSED in unmet:
-        stage = Stage.NEW
-    elif unmet & {Rule.FIX_HOLDS, Rule.DID_NOT_COME_BACK}:
-        stage = Stage.CAME_BACK
-    elif Rule.FIX_DECLARED in unmet:
-        stage = Stage.DIAGNOSED
-    else:
-        stage = Stage.FIX_DECLARED
-    return Progress(stage, is_open(conditions))
+        return Stage.NEW
+    return Stage.DIAGNOSED if Rule.FIX_DECLARED in unmet else Stage.FIX_DECLARED
+
+
+def _marks(cluster_ids: list[int]) -> dict[int, Marks]:
+    with connection.cursor() as cursor:
+        cursor.execute(_MARKS, [cluster_ids])
+        return {row[0]: Marks(*row[1:]) for row in cursor.fetchall()}

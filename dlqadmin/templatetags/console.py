@@ -34,6 +34,8 @@ STAGES: dict[str, Look] = {
     Stage.DIAGNOSED: ("motion", "half", gettext_lazy("Diagnosed")),
     Stage.FIX_DECLARED: ("motion", "most", gettext_lazy("Fix declared")),
     Stage.CAME_BACK: ("critical", "back", gettext_lazy("Came back")),
+    Stage.MUTED: ("quiet", "snoozed", gettext_lazy("Muted")),
+    Stage.CLOSED: ("quiet", "ok", gettext_lazy("Closed")),
 }
 LETTER_STATES: dict[str, Look] = {
     DeadLetter.State.OPEN: ("warning", "new", gettext_lazy("Open")),
