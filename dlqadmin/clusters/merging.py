@@ -5,7 +5,7 @@ what an entry tells of.
 """
 
 from collections.abc import Iterable, Sequence
-from itertools import product
+from itertools import combinations, product
 from typing import Any
 
 from django.contrib.auth.models import AbstractBaseUser
@@ -63,25 +63,42 @@ def split_off(*, cluster: ErrorCluster, leaves: Iterable[int], by: By) -> AuditE
         return record(by=by, action="cluster.split", target=cluster, after=after)
 
 
-def undo_join(*, join: ClusterJoin, cluster: ErrorCluster, by: By) -> AuditEntry:
-    """Say that a key joins nothing: its templates part, unless something else holds them together."""
-    with changing_groups(join.queue_id):
-        changed = ClusterJoin.objects.filter(pk=join.pk, undone_at=None).update(
-            undone_at=ClockTimestamp(), undone_by=actor_name(by)
-        )
-        if not changed:
+def tell_apart(*, clusters: Sequence[ErrorCluster], by: By) -> AuditEntry:
+    """Say that these groups have causes of their own: they are not proposed again, and no join puts them together.
+
+    Raises CannotRegroup if they are fewer than two.
+    """
+    if len(clusters) < 2:
+        raise CannotRegroup(_("Choose at least one other cluster."))
+    first = clusters[0]
+    with changing_groups(first.queue_id):
+        pairs = list(combinations([cluster.pk for cluster in clusters], 2))
+        made = _say(first.queue_id, pairs, same=False, by=by)
+        after = {"apart": [cluster.pk for cluster in clusters], "verdicts": made}
+        return record(by=by, action="cluster.tell_apart", target=first, after=after)
+
+
+def undo_joins(*, joins: Sequence[int], cluster: ErrorCluster, by: By) -> AuditEntry:
+    """Say that these keys join nothing: their templates part, unless something else holds them together.
+
+    Raises CannotRegroup if that was said before.
+    """
+    with changing_groups(cluster.queue_id):
+        standing = ClusterJoin.objects.filter(pk__in=joins, queue=cluster.queue_id, undone_at=None)
+        undone = list(standing.values_list("pk", flat=True))
+        if not undone:
             raise CannotRegroup(_("This join was undone already."))
-        return record(by=by, action="cluster.undo_join", target=cluster, after={"join": join.pk})
+        standing.update(undone_at=ClockTimestamp(), undone_by=actor_name(by))
+        return record(by=by, action="cluster.undo_join", target=cluster, after={"joins": undone})
 
 
 def undo(*, entry: AuditEntry, by: By) -> AuditEntry:
-    """Take back a merge, a split or the undoing of a join. Raises CannotRegroup if that was done already."""
+    """Take back a merge, a split or the undoing of joins. Raises CannotRegroup if that was done already."""
     cluster = ErrorCluster.objects.get(pk=entry.object_id)
     with changing_groups(cluster.queue_id):
         if entry.action == "cluster.undo_join":
-            changed = ClusterJoin.objects.filter(pk=entry.after["join"], undone_at__isnull=False).update(
-                undone_at=None, undone_by=""
-            )
+            undone = ClusterJoin.objects.filter(pk__in=entry.after["joins"], undone_at__isnull=False)
+            changed = undone.update(undone_at=None, undone_by="")
         else:
             changed = _take_back(entry.after)
         if not changed:

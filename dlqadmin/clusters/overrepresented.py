@@ -42,6 +42,16 @@ class Shared:
         return self.elsewhere / self.of_elsewhere if self.of_elsewhere else None
 
     @property
+    def percent(self) -> float:
+        """The share here in per cent."""
+        return 100 * self.share
+
+    @property
+    def usual_percent(self) -> float | None:
+        """The share elsewhere in per cent."""
+        return None if self.usual is None else 100 * self.usual
+
+    @property
     def lift(self) -> float | None:
         """How many times as frequent as elsewhere; None: it is not found there."""
         return self.share / self.usual if self.usual else None

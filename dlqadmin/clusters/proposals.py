@@ -1,6 +1,8 @@
 """Templates that may be one cause: a person is asked. Read from the keys, nothing is stored but the answer."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from django.db import connection
 
@@ -22,6 +24,42 @@ GROUP BY digest HAVING count(*) BETWEEN %(least)s AND %(most)s AND count(DISTINC
 )
 ORDER BY count(*) DESC, min(root), min(length(fill)) LIMIT %(keys)s
 """
+
+
+# Why templates are together: the keys that some of them share.
+_JOINS = """
+SELECT joined.id, joined.kind, array_agg(DISTINCT key.cluster_id), (array_agg(DISTINCT key.fill))[1:%(fills)s]
+FROM dlqadmin_templatekey AS key JOIN dlqadmin_clusterjoin AS joined
+    ON joined.queue_id = key.queue_id AND joined.digest = key.digest AND joined.kind = key.kind
+WHERE key.cluster_id = ANY(%(leaves)s) AND joined.undone_at IS NULL
+GROUP BY joined.id, joined.kind HAVING count(DISTINCT key.cluster_id) > 1
+ORDER BY min(length(key.fill)), joined.id LIMIT %(most)s
+"""
+MOST_JOINS = 50
+SHOWN_FILLS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """What holds `leaves` together: what they differ in (`fills`), or a wrapper around one text. Several rows (`pks`)
+    may say the same."""
+
+    pks: list[int]
+    kind: str
+    leaves: list[int]
+    fills: list[str]
+
+
+def joins_of(leaves: Sequence[int]) -> list[Join]:
+    """The joins among these leaves."""
+    values: dict[str, Any] = {"leaves": list(leaves), "fills": SHOWN_FILLS, "most": MOST_JOINS}
+    found: dict[tuple[str, tuple[int, ...]], Join] = {}
+    with connection.cursor() as cursor:
+        cursor.execute(_JOINS, values)
+        for pk, kind, members, fills in cursor.fetchall():
+            join = found.setdefault((kind, tuple(members)), Join([], kind, members, fills))
+            join.pks.append(pk)
+    return list(found.values())
 
 
 @dataclass(frozen=True, slots=True)

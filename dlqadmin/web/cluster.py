@@ -4,18 +4,25 @@ from typing import Any
 
 from django import forms
 from django.contrib.auth.models import AbstractBaseUser
-from django.db.models import Count, Max, Min, Q
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.utils.translation import gettext as _said
 from django.utils.translation import gettext_lazy as _
 
-from dlqadmin.clusters.models import ErrorCluster
-from dlqadmin.deadletters.models import DeadLetter, DeadLetterQuerySet
-from dlqadmin.people.permissions import may
+from dlqadmin.clusters.counts import counts_of, trend_of
+from dlqadmin.clusters.elsewhere import also_in
+from dlqadmin.clusters.models import ErrorCluster, SplitRule
+from dlqadmin.clusters.proposals import joins_of, proposals_of
+from dlqadmin.deadletters.facets import facets_of
+from dlqadmin.deadletters.models import DeadLetter
+from dlqadmin.deadletters.parameters import places_of
+from dlqadmin.people.models import AuditEntry
+from dlqadmin.people.permissions import may, visible_owners
 from dlqadmin.redrive.diagnose import InvalidDiagnosis, current_diagnosis, sign_diagnosis
 from dlqadmin.redrive.facts import gate_facts
 from dlqadmin.redrive.gate import is_open, judge
-from dlqadmin.redrive.models import Diagnosis
+from dlqadmin.redrive.models import Diagnosis, Redrive
 from dlqadmin.redrive.stages import progress_of
 from dlqadmin.redrive.start import GateClosed, NothingToRedrive, start_redrive
 from dlqadmin.web.load import load_cluster, load_root
@@ -23,6 +30,19 @@ from dlqadmin.web.redrives import with_counts
 from dlqadmin.web.routes import route, signed_in_user
 
 MOST_LETTERS = 10
+MOST_LEAVES = 100
+MOST_OTHERS = 20
+MUTE_HOURS = ((4, _("4 hours")), (24, _("24 hours")), (168, _("7 days")))
+# What people did, by the action of its entry.
+DEEDS = {
+    "cluster.merge": _("Merged"),
+    "cluster.split": _("Split"),
+    "cluster.tell_apart": _("Kept apart"),
+    "cluster.undo_join": _("A join was undone"),
+    "cluster.undo": _("Taken back"),
+    "cluster.rename": _("Renamed, or the note changed"),
+}
+UNDOABLE = ("cluster.merge", "cluster.split", "cluster.undo_join", "cluster.tell_apart")
 KINDS = [
     (Diagnosis.Kind.PERMANENT.value, _("permanent: it fails until something is changed")),
     (Diagnosis.Kind.TRANSIENT.value, _("transient: it passes by itself")),
@@ -72,7 +92,7 @@ def cluster(request: HttpRequest, cluster: ErrorCluster) -> HttpResponse:
     """The page of one cluster; a cluster that was merged leads to the one that it is part of now."""
     if cluster.merged_into_id:
         return redirect("cluster", cluster.merged_into_id)
-    return _page(request, cluster)
+    return cluster_page(request, cluster)
 
 
 @route(post="cluster.diagnose", load=load_root)
@@ -81,7 +101,7 @@ def diagnose_cluster(request: HttpRequest, cluster: ErrorCluster) -> HttpRespons
     form = DiagnosisForm(request.POST)
     if form.sign(cluster, by=signed_in_user(request)):
         return redirect("cluster", cluster.pk)
-    return _page(request, cluster, form=form, status=422)
+    return cluster_page(request, cluster, form=form, status=422)
 
 
 @route(post="redrive.start", load=load_root)
@@ -90,46 +110,97 @@ def redrive_cluster(request: HttpRequest, cluster: ErrorCluster) -> HttpResponse
     try:
         redrive = start_redrive(cluster=cluster, by=signed_in_user(request))
     except GateClosed as closed:
-        return _page(request, cluster, refused=[condition.text for condition in closed.unmet], status=422)
+        return cluster_page(
+            request, cluster, refused=[condition.text for condition in closed.unmet], status=422
+        )
     except NothingToRedrive:
-        return _page(request, cluster, refused=[_("No open letter is left.")], status=422)
+        return cluster_page(request, cluster, refused=[_("No open letter is left.")], status=422)
     return redirect("redrive", redrive.pk)
 
 
-def _page(
-    request: HttpRequest,
-    cluster: ErrorCluster,
-    form: DiagnosisForm | None = None,
-    refused: Any = (),
-    status: int = 200,
-) -> HttpResponse:
+def cluster_page(request: HttpRequest, cluster: ErrorCluster, status: int = 200, **more: Any) -> HttpResponse:
+    """The page, with `more`: a form as it was filled in, what was `wrong`, why a redrive was `refused`, a preview."""
     conditions = judge(gate_facts(cluster))
     diagnosis = current_diagnosis(cluster)
     letters = DeadLetter.objects.of_cluster(cluster)
+    leaves = leaf_rows(cluster)
+    counts = cluster_counts(cluster)
     context = {
         "cluster": cluster,
         "queue": cluster.queue,
         "progress": progress_of([cluster.pk])[cluster.pk],
-        "counts": counts_of(letters),
+        "counts": counts,
+        "trend": trend_bars(trend_of([leaf.pk for leaf in leaves], timezone.now())),
         "conditions": conditions,
         "unmet": [condition for condition in conditions if not condition.met],
         "gate_open": is_open(conditions),
-        "refused": refused,
         "diagnosis": diagnosis,
-        "history": history_of(cluster),
+        "history": history_of(cluster, leaves),
         "letters": letters.open().listed()[:MOST_LETTERS],
         "sample": letters.listed().order_by("pk").first(),
-        "form": form or DiagnosisForm(initial=_first_draft(diagnosis)),
+        "form": DiagnosisForm(initial=_first_draft(diagnosis)),
         "may_diagnose": may(request.user, "cluster.diagnose", cluster),
         "may_redrive": may(request.user, "redrive.start", cluster),
+        "may_regroup": may(request.user, "cluster.regroup", cluster),
+        "may_edit": may(request.user, "cluster.edit", cluster),
+        "mute_hours": MUTE_HOURS,
+        "undoable": UNDOABLE,
+        **grouping_of(request, cluster, leaves, counts["all"]),
     }
-    return render(request, "cluster/page.html", context, status=status)
+    return render(request, "cluster/page.html", context | more, status=status)
 
 
-def counts_of(letters: DeadLetterQuerySet) -> dict[str, Any]:
-    """How many of these letters are in which state, and when the first and the last died."""
-    states = {state.value: Count("pk", filter=Q(state=state)) for state in DeadLetter.State}
-    return letters.aggregate(**states, all=Count("pk"), first=Min("died_at"), last=Max("died_at"))
+def grouping_of(
+    request: HttpRequest, cluster: ErrorCluster, leaves: list[ErrorCluster], letters: int
+) -> dict[str, Any]:
+    """What the letters share, of which templates they are, and which clusters may have the same cause."""
+    pks = [leaf.pk for leaf in leaves]
+    proposals = [proposal for proposal in proposals_of(cluster.queue_id) if cluster.pk in proposal.roots]
+    roots = {root for proposal in proposals for root in proposal.roots}
+    others = ErrorCluster.objects.roots().filter(queue=cluster.queue_id).exclude(pk=cluster.pk)
+    return {
+        "facets": facets_of(queue_id=cluster.queue_id, leaves=pks, letters=letters),
+        "leaves": leaves,
+        "joins": joins_of(pks),
+        "places": places_of(leaves[0]),
+        "moving": list(SplitRule.objects.filter(cluster__in=pks, finished_at=None)),
+        "proposals": proposals,
+        "similar": list(others.filter(pk__in=roots)),
+        "others": list(others.exclude(pk__in=roots).order_by("-open_count", "pk")[:MOST_OTHERS]),
+        "also_in": also_in(
+            queue_id=cluster.queue_id,
+            fingerprints=[leaf.fingerprint for leaf in leaves],
+            owners=visible_owners(request.user),
+        ),
+    }
+
+
+def cluster_counts(cluster: ErrorCluster) -> dict[str, Any]:
+    """How many letters of the group are in which state, and when the first and the last died."""
+    kept = counts_of([cluster.pk])[cluster.pk]
+    letters = DeadLetter.objects.of_cluster(cluster)
+    return {
+        "open": kept.open,
+        "all": kept.total,
+        "first": kept.first_seen_at,
+        "last": kept.last_seen_at,
+        "redriving": letters.filter(state=DeadLetter.State.REDRIVING).count(),
+        "resolved": letters.filter(state=DeadLetter.State.RESOLVED).count(),
+    }
+
+
+def leaf_rows(cluster: ErrorCluster) -> list[ErrorCluster]:
+    """The templates of the group, those with most letters first."""
+    return list(ErrorCluster.objects.group_of(cluster).order_by("-total_count", "pk")[:MOST_LEAVES])
+
+
+def trend_bars(hours: list[int]) -> list[dict[str, float]]:
+    """The bars of a trend: place and height in per cent."""
+    most, width = max(hours, default=0) or 1, 100 / max(len(hours), 1)
+    return [
+        {"x": at * width, "width": width * 0.82, "y": 23 - 21 * number / most, "height": 21 * number / most}
+        for at, number in enumerate(hours)
+    ]
 
 
 def _first_draft(diagnosis: Diagnosis | None) -> dict[str, Any]:
@@ -139,9 +210,31 @@ def _first_draft(diagnosis: Diagnosis | None) -> dict[str, Any]:
     return {"kind": diagnosis.kind, "cause": diagnosis.cause, "ticket_url": diagnosis.ticket_url}
 
 
-def history_of(cluster: ErrorCluster) -> list[dict[str, Any]]:
-    """What was tried, the newest first: diagnoses and redrives, each with its moment."""
-    diagnoses = [{"at": diagnosis.signed_at, "diagnosis": diagnosis} for diagnosis in cluster.diagnoses.all()]
-    redrives = with_counts(cluster.redrives.order_by("-pk")[:50])
-    tried = [*diagnoses, *({"at": redrive.created_at, "redrive": redrive} for redrive in redrives)]
+def history_of(cluster: ErrorCluster, leaves: list[ErrorCluster]) -> list[dict[str, Any]]:
+    """What was tried, the newest first: diagnoses, redrives and what people did, each with its moment.
+
+    Of the whole group: the work on a cluster that was merged goes on here.
+    """
+    pks = [leaf.pk for leaf in leaves]
+    diagnoses = Diagnosis.objects.filter(cluster__in=pks)
+    redrives = with_counts(Redrive.objects.filter(cluster__in=pks).order_by("-pk")[:50])
+    entries = AuditEntry.objects.filter(object_type="errorcluster", object_id__in=[str(pk) for pk in pks])
+    done = entries.exclude(action="cluster.diagnose").order_by("-pk")[:50]
+    tried = [
+        *({"at": diagnosis.signed_at, "diagnosis": diagnosis} for diagnosis in diagnoses),
+        *({"at": redrive.created_at, "redrive": redrive} for redrive in redrives),
+        *({"at": entry.at, "deed": deed_of(entry), "entry": entry} for entry in done),
+    ]
     return sorted(tried, key=lambda entry: entry["at"], reverse=True)
+
+
+def deed_of(entry: AuditEntry) -> str:
+    """What an entry tells of, in words."""
+    after = entry.after
+    if entry.action == "cluster.mute":
+        return _said("Muted") if after.get("muted_until") else _said("No longer muted")
+    if entry.action == "cluster.close":
+        return _said("Closed") if after.get("closed_at") else _said("Opened again")
+    if entry.action == "cluster.assign":
+        return _said("Taken on by %s") % after["assignee"] if after.get("assignee") else _said("Given up")
+    return str(DEEDS.get(entry.action, entry.action))

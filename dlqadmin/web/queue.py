@@ -10,6 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 
 from dlqadmin.alerts.models import Alert
+from dlqadmin.clusters.concentration import concentration_of
 from dlqadmin.clusters.models import ErrorCluster
 from dlqadmin.deadletters.ledger import read_ledgers
 from dlqadmin.deadletters.models import DeadLetter, DeadLetterQuerySet
@@ -53,6 +54,8 @@ def queue(request: HttpRequest, queue: SourceQueue) -> HttpResponse:
         "ledger": read_ledgers([queue.pk])[queue.pk],
         "total": total,
         "causes": len(sizes),
+        "concentration": concentration_of([size["letters"] for size in sizes]),
+        "top_share": 100 * sizes[0]["letters"] / total if sizes else 0.0,
         "clusters": cluster_rows(sizes[:MOST_CLUSTERS], total),
         "letters": letters.listed()[:MOST_LETTERS],
         "redrives": with_counts(

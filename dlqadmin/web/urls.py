@@ -5,6 +5,14 @@ from django.urls import path, register_converter
 from dlqadmin.web.alerts import acknowledge_alert, alerts
 from dlqadmin.web.cluster import cluster, diagnose_cluster, redrive_cluster
 from dlqadmin.web.converters import QueueNameConverter
+from dlqadmin.web.grouping import (
+    edit_cluster,
+    merge_clusters,
+    split_by_part,
+    split_templates,
+    tell_clusters_apart,
+    undo_grouping,
+)
 from dlqadmin.web.health import healthz
 from dlqadmin.web.letter import letter, letter_body
 from dlqadmin.web.letters import letters
@@ -30,6 +38,12 @@ urlpatterns = [
     path("clusters/<int:pk>/", cluster, name="cluster"),
     path("clusters/<int:pk>/diagnosis/", diagnose_cluster, name="diagnose-cluster"),
     path("clusters/<int:pk>/redrive/", redrive_cluster, name="redrive-cluster"),
+    path("clusters/<int:pk>/merge/", merge_clusters, name="merge-clusters"),
+    path("clusters/<int:pk>/apart/", tell_clusters_apart, name="tell-clusters-apart"),
+    path("clusters/<int:pk>/split/", split_templates, name="split-templates"),
+    path("clusters/<int:pk>/part/", split_by_part, name="split-by-part"),
+    path("clusters/<int:pk>/undo/", undo_grouping, name="undo-grouping"),
+    path("clusters/<int:pk>/edit/", edit_cluster, name="edit-cluster"),
     path("redrives/", redrives, name="redrives"),
     path("redrives/<int:pk>/", redrive, name="redrive"),
     path("alerts/", alerts, name="alerts"),

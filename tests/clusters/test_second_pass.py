@@ -6,9 +6,9 @@ import pytest
 
 from dlqadmin.clusters import second_pass
 from dlqadmin.clusters.grouping import group_texts
-from dlqadmin.clusters.merging import CannotRegroup, merge, split_off, undo, undo_join
-from dlqadmin.clusters.models import ClusterJoin, ErrorCluster
-from dlqadmin.clusters.proposals import proposals_of
+from dlqadmin.clusters.merging import CannotRegroup, merge, split_off, tell_apart, undo, undo_joins
+from dlqadmin.clusters.models import ErrorCluster
+from dlqadmin.clusters.proposals import joins_of, proposals_of
 from dlqadmin.clusters.second_pass import join_new_templates
 from dlqadmin.people.models import AuditEntry
 from tests.clusters.told import FRUITS, baskets, groups, leaves_of
@@ -59,12 +59,13 @@ def test_a_join_can_be_undone_and_that_too(queue) -> None:
     join_new_templates()
     assert len(groups(queue)) == 1
     root = ErrorCluster.objects.roots().get()
-    entries = [undo_join(join=join, cluster=root, by=None) for join in ClusterJoin.objects.all()]
+    leaves = list(ErrorCluster.objects.values_list("pk", flat=True))
+    (join,) = (join for join in joins_of(leaves) if join.fills == sorted(FRUITS[:8]))
+    entry = undo_joins(joins=join.pks, cluster=root, by=None)
     assert len(groups(queue)) == 8
     with pytest.raises(CannotRegroup):
-        undo_join(join=ClusterJoin.objects.first(), cluster=root, by=None)
-    for entry in entries:
-        undo(entry=entry, by=None)
+        undo_joins(joins=join.pks, cluster=root, by=None)
+    undo(entry=entry, by=None)
     assert len(groups(queue)) == 1
 
 
@@ -135,6 +136,10 @@ def test_three_to_seven_fills_are_proposed_until_they_are_answered(queue) -> Non
     assert proposal.fills == tuple(sorted(FRUITS[:4]))
     first, *others = ErrorCluster.objects.filter(pk__in=leaves).order_by("pk")
     entry = merge(into=first, others=others, by=None)
+    assert proposals_of(queue.pk) == []
+    undo(entry=entry, by=None)
+    assert len(proposals_of(queue.pk)) == 1
+    entry = tell_apart(clusters=[first, *others], by=None)
     assert proposals_of(queue.pk) == []
     undo(entry=entry, by=None)
     assert len(proposals_of(queue.pk)) == 1

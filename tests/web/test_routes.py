@@ -41,6 +41,12 @@ EXPECTED: dict[tuple[str, str, str], list[int]] = {
     ("GET", "cluster", "cluster"): FROM_VIEWER,
     ("POST", "diagnose-cluster", "cluster"): [302, 403, 403, 422, 422, 422],
     ("POST", "redrive-cluster", "cluster"): [302, 403, 403, 422, 422, 422],
+    ("POST", "merge-clusters", "cluster"): [302, 403, 403, 422, 422, 422],
+    ("POST", "tell-clusters-apart", "cluster"): [302, 403, 403, 422, 422, 422],
+    ("POST", "split-templates", "cluster"): [302, 403, 403, 422, 422, 422],
+    ("POST", "split-by-part", "cluster"): [302, 403, 403, 422, 422, 422],
+    ("POST", "undo-grouping", "cluster"): [302, 403, 403, 422, 422, 422],
+    ("POST", "edit-cluster", "cluster"): [302, 403, 403, 302, 302, 302],
     ("GET", "redrive", "redrive"): FROM_VIEWER,
     ("POST", "acknowledge-alert", "alert"): [302, 403, 403, 302, 302, 302],
 }
