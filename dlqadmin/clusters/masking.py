@@ -44,7 +44,7 @@ _VALUE_BEFORE = re.compile(
     r"|parsing|convert|converting|cast|decode|deserialize|got|received|found|given|wert|zeichenfolge|eingabe|valeur"
     r"|chaîne|değer|değeri|值)(?: [\w()]{1,16}){0,5}: ?\(?"
     r"|(?:string|literal|the value|values?|input|input_value|entry|data|token|got|received|parse|parsing|cast|convert"
-    r"|converting|user|username|account|customer|member|login|sku|product|file|filename|document|recipient|address|email"
+    r"|converting|thread|user|username|account|customer|member|login|sku|product|file|filename|document|recipient|address|email"
     r"|phone|host|url|uri|path|coupon|tracking|kullanıcı|müşteri|ürün|dosya|参数值|值)(?: is| of| was)?[=:]? ?\(?)$",
     re.IGNORECASE,
 )

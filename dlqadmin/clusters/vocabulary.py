@@ -27,7 +27,8 @@ NAME_WORDS = _words(
 )
 # What follows `currency: ` or stands behind `user=` is a value, though it looks like a name.
 VALUE_NOUNS = _words(
-    "currency country locale language timezone sku coupon carrier bank iban account plan region unit"
+    """currency country locale language timezone sku coupon carrier bank iban account plan region unit host hostname
+    thread"""
 )
 VALUE_KEYS = _words(
     """user username ruser logname owner tenant customer host hostname rhost ip addr address email mail path file
@@ -46,7 +47,8 @@ KNOWN_NAMES = _words(
     h265 mp3 mp4 u2f 2fa 3ds 3d usb2 usb3 ps/2 802.11 i/o"""
 )
 TOP_LEVEL = _words(
-    "com net org io dev app edu gov mil info biz cloud local lan internal intranet corp localdomain"
+    """com net org io dev app edu gov mil info biz cloud local lan internal intranet corp localdomain example test
+    invalid localhost"""
 )
 COUNTRIES = _words(
     """ae ar at au be br ca ch cl cn co cz de dk ee es eu fi fr gr hk hu ie il in ir it jp kr lt lu lv mx nl no nz pl
