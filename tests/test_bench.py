@@ -208,7 +208,7 @@ def test_what_goes_wrong_is_a_sentence(bench, error: BaseException, code: int, s
 
 
 def test_an_unknown_name_lists_the_known_ones():
-    with pytest.raises(CommandError, match=r"No bench nothing\. There are: claim, consume"):
+    with pytest.raises(CommandError, match=r"No bench nothing\. There are: claim, cluster, consume"):
         call_command("bench", "nothing")
 
 

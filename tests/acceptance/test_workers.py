@@ -39,7 +39,7 @@ def test_two_notices_die_are_diagnosed_and_go_back_to_work_when_their_cause_is_g
     with worker(tmp_path):
         wait_for(lambda: state(queue) == (18, 0, 2), "18 processed and 2 dead")
         cluster = ErrorCluster.objects.get(queue=queue)
-        assert cluster.template == "member not found (loan <int>)"
+        assert cluster.template == "MemberNotFound: member not found (loan <int>)"
         wait_for(
             lambda: Notification.objects.filter(
                 alert__queue=queue, state="sent", target="members@library.example"

@@ -7,7 +7,10 @@ import pytest
 from django.db import OperationalError, connection
 
 from dlqadmin import tasks  # noqa: F401 - declares all jobs
+from dlqadmin.clusters.assign import assign
+from dlqadmin.clusters.models import ErrorCluster
 from dlqadmin.consumers.consume import consume_once
+from dlqadmin.deadletters.parts import split_part
 from dlqadmin.leases import triggers
 from dlqadmin.leases.jobs import Job, all_jobs, job
 from dlqadmin.leases.lease import FencedOut, Lease
@@ -192,7 +195,8 @@ WRITES = ("INSERT", "UPDATE", "DELETE", "WITH")
 
 @pytest.fixture
 def work_for_all_jobs(queue, make_queue, handle) -> None:
-    """Something to do for every job: open letters, due messages, a running redrive, the queues of the demo."""
+    """Something to do for every job: open letters, a cluster that is split and one that is outdated, due messages, a
+    running redrive, the queues of the demo."""
     handle(queue, lambda message: 1 / 0)
     publish_many(queue, [Outgoing(type="note", body={}) for _ in range(3)])
     for _ in range(3):
@@ -201,6 +205,9 @@ def work_for_all_jobs(queue, make_queue, handle) -> None:
     Redrive.objects.create(queue=queue, state="running", created_name="someone")
     for name in ("loans", "invoices", "search-index"):
         make_queue(name)
+    split_part(leaf=ErrorCluster.objects.get(), by=None, pattern="zero")
+    assign(queue_id=queue.pk, error_class="", error_text="of an older version")
+    ErrorCluster.objects.filter(sample_text="of an older version").update(fingerprint_version=1)
 
 
 @pytest.mark.parametrize("job", all_jobs(), ids=lambda job: job.name)
