@@ -56,6 +56,7 @@ def test_sixteen_writers_with_new_errors_in_any_order_never_wait_in_a_circle(que
     assert ErrorCluster.objects.count() == len(texts)
 
 
+# C42
 def test_no_error_and_a_lost_worker_are_clusters_of_their_own(queue) -> None:
     assert (
         ErrorCluster.objects.get(pk=assign(queue_id=queue.pk, error_class="", error_text="")).template
@@ -65,10 +66,12 @@ def test_no_error_and_a_lost_worker_are_clusters_of_their_own(queue) -> None:
     assert lost != assign(queue_id=queue.pk, error_class="", error_text="")
 
 
+# C48
 def test_nul_in_an_error_never_fails(queue) -> None:
     assert assign(queue_id=queue.pk, error_class="E", error_text=display_safe("a\x00b"))
 
 
+# C49
 def test_a_text_of_any_length_can_be_indexed(queue) -> None:
     text = "".join(chr(0x4E00 + n % 20_000) for n in range(10_000))
     assert assign(queue_id=queue.pk, error_class="E", error_text=text)
