@@ -25,12 +25,13 @@ from dlqadmin.messages.models import (
 )
 from dlqadmin.people.models import AuditEntry, Membership, Owner
 from dlqadmin.queues.models import Account, AccountDelta, ConsumerSlot, SourceQueue
-from dlqadmin.redrive.models import Diagnosis, Redrive, RedriveItem
+from dlqadmin.redrive.models import Approval, Diagnosis, Redrive, RedriveItem
 
 __all__ = [
     "Account",
     "AccountDelta",
     "Alert",
+    "Approval",
     "Attempt",
     "AuditEntry",
     "Claim",

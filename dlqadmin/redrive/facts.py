@@ -3,6 +3,7 @@
 from datetime import datetime
 from typing import Any
 
+from django.contrib.auth.models import AbstractBaseUser
 from django.db import connection
 
 from dlqadmin.clusters.models import ErrorCluster
@@ -10,7 +11,10 @@ from dlqadmin.redrive.gate import DiagnosisFacts, GateFacts
 
 # Letters of any state refute a fix: one that was discarded since still shows that the cause was there.
 _FACTS = """
-SELECT cluster.id, queue.approval_above, clock_timestamp(),
+SELECT cluster.id, queue.approval_above,
+    (SELECT max(letters) FROM dlqadmin_approval WHERE diagnosis_id = diagnosis.id
+        AND by_id IS DISTINCT FROM diagnosis.signed_by_id AND (%(starter)s::bigint IS NULL OR by_id <> %(starter)s)),
+    clock_timestamp(),
     (SELECT count(*) FROM dlqadmin_errorcluster AS leaf JOIN dlqadmin_deadletter ON cluster_id = leaf.id
         WHERE (leaf.id = cluster.id OR leaf.merged_into_id = cluster.id) AND state = 'open'),
     (SELECT count(*) FROM dlqadmin_errorcluster AS leaf JOIN dlqadmin_deadletter ON cluster_id = leaf.id
@@ -24,24 +28,25 @@ FROM dlqadmin_errorcluster AS cluster JOIN dlqadmin_sourcequeue AS queue ON queu
 LEFT JOIN LATERAL (
     SELECT * FROM dlqadmin_diagnosis WHERE cluster_id = cluster.id ORDER BY version DESC LIMIT 1
 ) AS diagnosis ON true
-WHERE cluster.id = ANY(%s)
+WHERE cluster.id = ANY(%(clusters)s)
 """
 
 
-def gate_facts(cluster: ErrorCluster) -> GateFacts:
+def gate_facts(cluster: ErrorCluster, starter: AbstractBaseUser | None = None) -> GateFacts:
     """The facts about redriving the open letters of a cluster's group now."""
-    return facts_of([cluster.root_id])[cluster.root_id]
+    return facts_of([cluster.root_id], starter)[cluster.root_id]
 
 
-def facts_of(cluster_ids: list[int]) -> dict[int, GateFacts]:
-    """The facts about each of these clusters, by id."""
+def facts_of(cluster_ids: list[int], starter: AbstractBaseUser | None = None) -> dict[int, GateFacts]:
+    """The facts about each of these clusters, by id. `starter`: whose own approval does not count."""
     with connection.cursor() as cursor:
-        cursor.execute(_FACTS, [cluster_ids])
+        cursor.execute(_FACTS, {"clusters": cluster_ids, "starter": starter.pk if starter else None})
         return {row[0]: _facts(*row[1:]) for row in cursor.fetchall()}
 
 
 def _facts(
     approval_above: int | None,
+    approved_for: int | None,
     now: datetime,
     letters: int,
     started_after_fix: int,
@@ -57,4 +62,5 @@ def _facts(
         now=now,
         came_back_redrive=came_back,
         approval_above=approval_above,
+        approved=approved_for is not None and letters <= approved_for,
     )

@@ -80,9 +80,16 @@ class Redrive(models.Model):
     cutoff_letter_id = models.BigIntegerField(null=True, help_text="letters after this one are not included")
     canary = models.PositiveIntegerField(default=1)
     rate = models.FloatField(null=True, help_text="letters a second; null: as fast as the window allows")
-    window = models.PositiveIntegerField(default=1000, help_text="sent letters without outcome, at most")
+    window = models.PositiveIntegerField(
+        null=True, default=1000, help_text="sent letters without outcome, at most; null: no bound"
+    )
     stop_percent = models.FloatField(default=5.0)
-    override_reason = models.TextField(blank=True)
+    override_reason = models.TextField(
+        blank=True, help_text="why it was started although the gate was closed"
+    )
+    rest_from = models.DateTimeField(
+        null=True, help_text="since when the rest may go; null: the canary first"
+    )
     approved_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
     )
@@ -94,6 +101,7 @@ class Redrive(models.Model):
     started_at = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)
     last_outcome_at = models.DateTimeField(null=True)
+    outcomes = models.JSONField(default=dict, help_text="the items by outcome, as of the last turn")
 
     class Meta:
         indexes = [
@@ -112,6 +120,19 @@ class Redrive(models.Model):
     def owner_id(self) -> int | None:
         """A redrive belongs to the owner of its queue."""
         return self.queue.owner_id
+
+
+class Approval(models.Model):
+    """A second person's word that letters of this diagnosis may go back to work, up to a number."""
+
+    diagnosis = models.ForeignKey(Diagnosis, on_delete=models.CASCADE, related_name="approvals")
+    letters = models.PositiveIntegerField(help_text="at most so many in a redrive")
+    by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
+    by_name = models.CharField(max_length=255)
+    at = models.DateTimeField(db_default=ClockTimestamp())
+
+    def __str__(self) -> str:
+        return f"{self.by_name} approves {self.diagnosis_id}"
 
 
 class RedriveItem(models.Model):
@@ -146,4 +167,6 @@ class RedriveItem(models.Model):
         indexes = [
             # serves: what is still to send and to judge, and the counts of a redrive's page.
             models.Index(fields=["redrive", "outcome", "id"], name="item_of_redrive"),
+            # serves: the canary, which goes first.
+            models.Index(fields=["redrive"], condition=models.Q(is_canary=True), name="canary_of_redrive"),
         ]

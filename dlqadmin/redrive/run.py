@@ -1,32 +1,47 @@
-"""Running redrives: send what is pending, read what became of what was sent, finish. Every step is rows, so any
-process can go on where another was killed."""
+"""Running redrives. Every step is rows, so any process can go on where another was killed.
+
+1. What became of the letters that were sent is read from them.
+2. The figures of the redrive are counted, and `pace.decide` says what to do.
+3. It is done: send a batch, release the rest, hold, stall, stop, finish.
+"""
 
 import time
 from collections import Counter
+from dataclasses import replace
+from typing import Any
 
 from django.db import connection
 from django.db.models import Count
 from django.utils.translation import gettext_noop
 
 from dlqadmin.clock import ClockTimestamp
+from dlqadmin.clusters import counts
 from dlqadmin.leases.run import guarded
 from dlqadmin.messages.wakeups import wake
 from dlqadmin.redrive.diagnose import refute
+from dlqadmin.redrive.facts import gate_facts
+from dlqadmin.redrive.figures import read_figures, why_silent
+from dlqadmin.redrive.gate import judge
 from dlqadmin.redrive.models import Redrive, RedriveItem
+from dlqadmin.redrive.pace import Act, Decision, Figures, Why, decide, refutes
 
-BATCH = 500
+BATCH = 1_000
 TURN_SECONDS = 5.0
 
+# What is worked on: also what was ended with letters still on their way.
+LIVE = (Redrive.State.RUNNING, Redrive.State.STALLED)
+
 # Send and mark are one statement: a message exists exactly if its item says so. The message keeps id, key, version,
-# lineage and position; its attempts start at 0. Items are taken in publish order, so a key keeps its order. They are
-# read as they were before this statement waited for the redrive's row: `sent_back_at` tells what was sent meanwhile.
+# lineage and position; its attempts start at 0. Items were made in publish order and are taken so: a key keeps its
+# order. They are read as they were before this statement waited for the redrive's row: `sent_back_at` tells what was
+# sent meanwhile.
 _SEND = """
 WITH live AS (
-    SELECT id, queue_id FROM dlqadmin_redrive WHERE id = %(redrive)s AND state = 'running' FOR UPDATE
+    SELECT id, queue_id FROM dlqadmin_redrive
+    WHERE id = %(redrive)s AND state IN ('running', 'stalled') FOR UPDATE
 ), batch AS (
-    SELECT item.id, item.letter_id FROM dlqadmin_redriveitem AS item
-    JOIN live ON live.id = item.redrive_id JOIN dlqadmin_deadletter AS letter ON letter.id = item.letter_id
-    WHERE item.outcome = 'pending' ORDER BY letter.position LIMIT %(most)s
+    SELECT item.id, item.letter_id FROM dlqadmin_redriveitem AS item JOIN live ON live.id = item.redrive_id
+    WHERE item.redrive_id = %(redrive)s AND item.outcome = 'pending' AND {which} ORDER BY item.id LIMIT {most}
 ), marked AS (
     UPDATE dlqadmin_deadletter AS letter SET sent_back_at = clock_timestamp() FROM batch
     WHERE letter.id = batch.letter_id AND letter.state = 'redriving' AND letter.sent_back_at IS NULL RETURNING letter.*
@@ -46,37 +61,124 @@ UPDATE dlqadmin_redriveitem AS item SET outcome = 'sent', sent_at = clock_timest
 FROM batch, sent WHERE item.id = batch.id AND batch.letter_id = sent.letter_id
 """
 
+# A letter that died again is compared with the one that it has become: the same group of clusters is the same error.
 _COLLECT = """
 UPDATE dlqadmin_redriveitem AS item SET settled_at = letter.state_changed_at, outcome = CASE
     WHEN letter.state = 'returned' THEN 'died again'
-    WHEN letter.resolution = 'succeeded' THEN 'succeeded' ELSE 'discarded' END
+    WHEN letter.resolution = 'succeeded' THEN 'succeeded' ELSE 'discarded' END,
+    why = CASE WHEN letter.state = 'returned' THEN (
+        SELECT CASE WHEN coalesce(new.merged_into_id, new.id) = coalesce(old.merged_into_id, old.id)
+            THEN %(same)s ELSE %(another)s END
+        FROM dlqadmin_deadletter AS next JOIN dlqadmin_errorcluster AS new ON new.id = next.cluster_id
+        JOIN dlqadmin_errorcluster AS old ON old.id = letter.cluster_id
+        WHERE next.previous_id = letter.id ORDER BY next.id LIMIT 1
+    ) WHEN letter.resolution <> 'succeeded' THEN letter.resolution ELSE '' END
 FROM dlqadmin_deadletter AS letter
 WHERE item.redrive_id = %(redrive)s AND item.outcome = 'sent' AND letter.id = item.letter_id
     AND letter.state IN ('resolved', 'returned')
 """
 
+# What was not sent is open again, as if the redrive had not taken it.
+_LET_GO = f"""
+WITH items AS (
+    UPDATE dlqadmin_redriveitem SET outcome = 'skipped', why = %(why)s, settled_at = clock_timestamp()
+    WHERE redrive_id = %(redrive)s AND outcome = 'pending' RETURNING letter_id
+), letters AS (
+    UPDATE dlqadmin_deadletter AS letter SET state = 'open', state_changed_at = clock_timestamp()
+    FROM items WHERE letter.id = items.letter_id AND letter.state = 'redriving' AND letter.sent_back_at IS NULL
+    RETURNING letter.cluster_id
+)
+{counts.POST} SELECT cluster_id, count(*), 0 FROM letters WHERE cluster_id IS NOT NULL GROUP BY cluster_id
+"""  # noqa: S608 - made of constants
+
+SAME_ERROR = gettext_noop("the same error")
+ANOTHER_ERROR = gettext_noop("another error")
+STOPPED_BECAUSE = {
+    Why.CANARY_DIED: gettext_noop("A letter of the canary died again: the cause is not gone."),
+    Why.SHARE_DIED: gettext_noop("Too many letters died again: the cause is not gone."),
+}
+HELD_BECAUSE = gettext_noop("The canary failed again with the error that it died of.")
+GATE_CLOSED = gettext_noop("The gate closed while the canary was on its way.")
+DIED_AGAIN = gettext_noop("Letters died again: the cause is not gone.")
+
 
 def advance_redrives() -> None:
-    """Take every running redrive as far as it goes now."""
-    for redrive in Redrive.objects.filter(state=Redrive.State.RUNNING).select_related("queue").order_by("id"):
-        send_pending(redrive)
+    """Take every redrive that is under way as far as it goes now."""
+    live = Redrive.objects.filter(state__in=LIVE).select_related("queue", "diagnosis").order_by("id")
+    for redrive in live:
+        advance(redrive)
+    ended = Redrive.objects.exclude(state__in=LIVE).filter(items__outcome=RedriveItem.Outcome.SENT).distinct()
+    for redrive in ended.select_related("queue", "diagnosis").order_by("id"):
         collect_outcomes(redrive)
 
 
+def advance(redrive: Redrive, seconds: float = TURN_SECONDS) -> None:
+    """Take a redrive as far as it goes within about so long."""
+    end = time.monotonic() + seconds
+    collect_outcomes(redrive)
+    figures = read_figures(redrive)
+    decision = decide(figures)
+    while decision.act in (Act.SEND, Act.RELEASE) and time.monotonic() < end:
+        if decision.act is Act.SEND:
+            sent = _send_batch(redrive, decision.most, figures.pending_canary > 0)
+            figures = _after(figures, sent) if sent else read_figures(redrive)
+            if not sent:
+                break
+        elif not _release(redrive):
+            break
+        else:
+            figures = read_figures(redrive)
+        decision = decide(figures)
+    _conclude(redrive, decision, figures)
+    with guarded():
+        Redrive.objects.filter(pk=redrive.pk).update(outcomes=dict(count_outcomes(redrive)))
+
+
 def send_pending(redrive: Redrive, seconds: float = TURN_SECONDS) -> int:
-    """Send pending letters of a running redrive back to their queue for about so long; the number sent.
+    """Send letters of a redrive back to their queue for about so long, as far as its pace allows; the number sent.
 
     A batch is a transaction. What is left is sent in the next turn.
     """
-    total, end = 0, time.monotonic() + seconds
-    while time.monotonic() < end and (sent := _send_batch(redrive)):
-        total += sent
+    total, end, figures = 0, time.monotonic() + seconds, read_figures(redrive)
+    while time.monotonic() < end:
+        decision = decide(figures)
+        if decision.act is not Act.SEND:
+            break
+        sent = _send_batch(redrive, decision.most, figures.pending_canary > 0)
+        if not sent:
+            break
+        total, figures = total + sent, _after(figures, sent)
     return total
 
 
-def _send_batch(redrive: Redrive) -> int:
+def _after(figures: Figures, sent: int) -> Figures:
+    """The figures when so many more were sent: counting a million items for each batch would take most of the time."""
+    canary = min(sent, figures.pending_canary)
+    return replace(
+        figures,
+        pending_canary=figures.pending_canary - canary,
+        pending=figures.pending - sent,
+        on_its_way=figures.on_its_way + sent,
+        sent_of_rest=figures.sent_of_rest + sent - canary,
+    )
+
+
+def _conclude(redrive: Redrive, decision: Decision, figures: Figures) -> None:
+    if decision.act is Act.STOP:
+        _stop(redrive, decision, figures)
+    elif decision.act is Act.HOLD:
+        _set_state(redrive, Redrive.State.HELD, HELD_BECAUSE)
+    elif decision.act is Act.STALL:
+        _set_state(redrive, Redrive.State.STALLED, why_silent(redrive))
+    elif decision.act is Act.FINISH:
+        _finish(redrive, figures)
+
+
+def _send_batch(redrive: Redrive, most: int, canary: bool) -> int:
+    # The number stands in the text: the plan depends on it.
+    statement = _SEND.format(which="item.is_canary" if canary else "true", most=int(min(most, BATCH)))
     with guarded(), connection.cursor() as cursor:
-        cursor.execute(_SEND, {"redrive": redrive.pk, "most": BATCH})
+        cursor.execute(statement, {"redrive": redrive.pk})
         sent = cursor.rowcount
         if sent:
             wake(redrive.queue_id)
@@ -84,31 +186,83 @@ def _send_batch(redrive: Redrive) -> int:
 
 
 @guarded()
-def collect_outcomes(redrive: Redrive) -> Counter[str]:
-    """Bring the items up to date with their letters, finish the redrive when none is open; the counts by outcome.
+def _release(redrive: Redrive) -> bool:
+    """The canary has succeeded: ask the gate again, and let the rest go; whether it may."""
+    if redrive.cluster and not redrive.override_reason:
+        # What is being redriven is not open any more: how many there are was judged at the start.
+        facts = replace(gate_facts(redrive.cluster), approval_above=None)
+        if unmet := [condition for condition in judge(facts) if not condition.met]:
+            _set_state(redrive, Redrive.State.HELD, f"{GATE_CLOSED} {unmet[0].text}")
+            return False
+    changed = Redrive.objects.filter(pk=redrive.pk, rest_from=None, state__in=LIVE)
+    return changed.update(rest_from=ClockTimestamp()) == 1
 
-    A letter that died again refutes the diagnosis that the redrive relied on.
+
+@guarded()
+def _stop(redrive: Redrive, decision: Decision, figures: Figures) -> None:
+    """Letters died again: what was not sent is open again, and the diagnosis is refuted."""
+    reason = STOPPED_BECAUSE[decision.why or Why.SHARE_DIED]
+    if _set_state(redrive, Redrive.State.STOPPED, reason):
+        let_go(redrive, gettext_noop("the redrive stopped"))
+        _refute(redrive, figures.died)
+
+
+@guarded()
+def _finish(redrive: Redrive, figures: Figures) -> None:
+    refuted = refutes(figures.died, figures.settled, figures.stop_percent)
+    if _set_state(redrive, Redrive.State.DONE, DIED_AGAIN if figures.died else "") and refuted:
+        _refute(redrive, figures.died)
+
+
+def _refute(redrive: Redrive, died: int) -> None:
+    if redrive.diagnosis:
+        refute(redrive.diagnosis, f"{died} of the letters of redrive {redrive.pk} died again")
+
+
+def let_go(redrive: Redrive, why: str) -> None:
+    """Open the letters that were not sent. Inside the transaction that ends the redrive."""
+    with connection.cursor() as cursor:
+        cursor.execute(_LET_GO, {"redrive": redrive.pk, "why": why})
+
+
+@guarded()
+def _set_state(redrive: Redrive, state: Redrive.State, reason: str) -> bool:
+    """Whether this process changed it: somebody may have paused or cancelled it meanwhile."""
+    values: dict[str, Any] = {"state": state, "state_reason": reason}
+    if state in (Redrive.State.DONE, Redrive.State.STOPPED):
+        values["finished_at"] = ClockTimestamp()
+    return Redrive.objects.filter(pk=redrive.pk, state__in=LIVE).update(**values) == 1
+
+
+@guarded()
+def collect_outcomes(redrive: Redrive) -> Counter[str]:
+    """Bring the items up to date with their letters, and finish the redrive when none is open; the counts by outcome.
+
+    A redrive that was stalled runs again when letters have outcomes.
     """
     with connection.cursor() as cursor:
-        cursor.execute(_COLLECT, {"redrive": redrive.pk})
+        cursor.execute(_COLLECT, {"redrive": redrive.pk, "same": SAME_ERROR, "another": ANOTHER_ERROR})
         if cursor.rowcount:
             Redrive.objects.filter(pk=redrive.pk).update(last_outcome_at=ClockTimestamp())
-    counts = count_outcomes(redrive)
-    died = counts[RedriveItem.Outcome.DIED_AGAIN]
-    if died and redrive.diagnosis:
-        refute(redrive.diagnosis, f"{died} of the letters of redrive {redrive.pk} died again")
-    if not counts[RedriveItem.Outcome.PENDING] and not counts[RedriveItem.Outcome.SENT]:
-        _finish(redrive, gettext_noop("Letters died again: the cause is not gone.") if died else "")
-    return counts
+            Redrive.objects.filter(pk=redrive.pk, state=Redrive.State.STALLED).update(
+                state=Redrive.State.RUNNING, state_reason=""
+            )
+    found = count_outcomes(redrive)
+    if not found[RedriveItem.Outcome.PENDING] and not found[RedriveItem.Outcome.SENT]:
+        _end(redrive)
+    return found
+
+
+def _end(redrive: Redrive) -> None:
+    figures = read_figures(redrive)
+    decision = decide(figures)
+    if decision.act is Act.STOP:
+        _stop(redrive, decision, figures)
+    else:
+        _finish(redrive, figures)
 
 
 def count_outcomes(redrive: Redrive) -> Counter[str]:
     """How many items have each outcome."""
     rows = redrive.items.values_list("outcome").annotate(number=Count("id")).order_by()
     return Counter(dict(rows))
-
-
-def _finish(redrive: Redrive, reason: str) -> None:
-    Redrive.objects.filter(pk=redrive.pk, state=Redrive.State.RUNNING).update(
-        state=Redrive.State.DONE, state_reason=reason, finished_at=ClockTimestamp()
-    )

@@ -11,7 +11,7 @@ from dlqadmin.queues.models import SourceQueue
 from dlqadmin.redrive.diagnose import sign_diagnosis
 from dlqadmin.redrive.models import RedriveItem
 from dlqadmin.redrive.run import collect_outcomes, send_pending
-from dlqadmin.redrive.start import start_redrive
+from dlqadmin.redrive.start import NO_CANARY, start_redrive
 from dlqadmin.reproduce.scratch import rounds, scratch_queue
 from dlqadmin.reproduce.table import Row, Table
 
@@ -107,7 +107,7 @@ def _redrive_all(queue: SourceQueue) -> tuple[int, int, int]:
         sign_diagnosis(
             cluster=cluster, by=None, kind="permanent", cause="members are missing", fix="members added"
         )
-        run = start_redrive(cluster=cluster, by=None)
+        run = start_redrive(cluster=cluster, by=None, options=NO_CANARY)
         send_pending(run)
         outcomes = collect_outcomes(run)
         if outcomes[RedriveItem.Outcome.SENT] != run.items.count():

@@ -17,7 +17,7 @@ from dlqadmin.people.models import Owner
 from dlqadmin.queues.models import SourceQueue
 from dlqadmin.redrive.diagnose import sign_diagnosis
 from dlqadmin.redrive.models import Redrive
-from dlqadmin.redrive.start import GateClosed, start_redrive
+from dlqadmin.redrive.start import NO_CANARY, GateClosed, start_redrive
 from tests.acceptance.processes import kill_all, wait_for
 from tests.acceptance.workers import state, worker
 
@@ -47,10 +47,10 @@ def test_two_notices_die_are_diagnosed_and_go_back_to_work_when_their_cause_is_g
             "the mail to the owner",
         )
         with pytest.raises(GateClosed):
-            start_redrive(cluster=cluster, by=None)
+            start_redrive(cluster=cluster, by=None, options=NO_CANARY)
         assert library.add_missing_members(by=None) == 2
         sign_diagnosis(cluster=cluster, by=None, kind="permanent", cause="missing members", fix="added them")
-        redrive = start_redrive(cluster=cluster, by=None)
+        redrive = start_redrive(cluster=cluster, by=None, options=NO_CANARY)
         wait_for(lambda: state(queue) == (20, 0, 0), "20 processed and 0 dead")
         wait_for(lambda: Redrive.objects.get(pk=redrive.pk).state == "done", "the redrive to finish")
     assert sorted(Notice.objects.values_list("loan_number", flat=True)) == list(range(1, 21))

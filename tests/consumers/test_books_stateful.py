@@ -47,7 +47,7 @@ from dlqadmin.queues.models import AccountKind, SourceQueue
 from dlqadmin.redrive.diagnose import sign_diagnosis
 from dlqadmin.redrive.models import Redrive
 from dlqadmin.redrive.run import advance_redrives, send_pending
-from dlqadmin.redrive.start import start_redrive
+from dlqadmin.redrive.start import NO_CANARY, start_redrive
 from tests.consumers.work import LONG, effects, expire_now, leave_effect
 
 EXAMPLES = int(os.environ.get("BOOKS_EXAMPLES", "0"))
@@ -191,7 +191,7 @@ class Life(RuleBasedStateMachine):
         clusters = list(ErrorCluster.objects.filter(letters__state="open").distinct().order_by("id"))
         cluster = clusters[number % len(clusters)]
         sign_diagnosis(cluster=cluster, by=None, kind="permanent", cause="c", fix="f")
-        redrive = start_redrive(cluster=cluster, by=None)
+        redrive = start_redrive(cluster=cluster, by=None, options=NO_CANARY)
         if send:
             send_pending(redrive)
 

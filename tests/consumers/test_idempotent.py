@@ -1,5 +1,7 @@
 """Queues whose deliveries are dropped when their work was done before."""
 
+from dataclasses import replace
+
 import pytest
 from django.db import OperationalError
 
@@ -16,7 +18,7 @@ from dlqadmin.queues.models import SourceQueue
 from dlqadmin.redrive.diagnose import sign_diagnosis
 from dlqadmin.redrive.models import RedriveItem
 from dlqadmin.redrive.run import collect_outcomes, count_outcomes, send_pending
-from dlqadmin.redrive.start import start_redrive
+from dlqadmin.redrive.start import NO_CANARY, start_redrive
 from tests.consumers.work import LONG, Session, drain, expire_now, wait_until_blocked
 
 HOW = pytest.mark.parametrize(
@@ -84,7 +86,9 @@ def versions() -> dict[bytes, int]:
 def redriven(queue: SourceQueue) -> DeadLetter:
     """Send the one letter of this queue back and consume it."""
     sign_diagnosis(cluster=ErrorCluster.objects.get(), by=None, kind="permanent", cause="c", fix="f")
-    redrive = start_redrive(cluster=ErrorCluster.objects.get(), by=None)
+    redrive = start_redrive(
+        cluster=ErrorCluster.objects.get(), by=None, options=replace(NO_CANARY, with_dropped=True)
+    )
     assert send_pending(redrive) == 1
     drain(queue)
     collect_outcomes(redrive)

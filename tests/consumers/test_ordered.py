@@ -25,7 +25,7 @@ from dlqadmin.messages.publish import publish
 from dlqadmin.queues.models import SourceQueue
 from dlqadmin.redrive.diagnose import sign_diagnosis
 from dlqadmin.redrive.run import send_pending
-from dlqadmin.redrive.start import start_redrive
+from dlqadmin.redrive.start import NO_CANARY, start_redrive
 from tests.consumers.work import (
     LONG,
     Session,
@@ -249,7 +249,7 @@ def parked(ordered, journal) -> SourceQueue:
 def redrive() -> None:
     cluster = ErrorCluster.objects.get()
     sign_diagnosis(cluster=cluster, by=None, kind="permanent", cause="c", fix="f")
-    assert send_pending(start_redrive(cluster=cluster, by=None)) == 1
+    assert send_pending(start_redrive(cluster=cluster, by=None, options=NO_CANARY)) == 1
 
 
 def test_a_queue_that_holds_lets_nothing_behind_a_letter_run_and_all_other_keys(parked, journal) -> None:

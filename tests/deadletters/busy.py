@@ -31,7 +31,7 @@ from dlqadmin.queues import books  # noqa: E402
 from dlqadmin.queues.models import AccountKind, SourceQueue  # noqa: E402
 from dlqadmin.redrive.diagnose import sign_diagnosis  # noqa: E402
 from dlqadmin.redrive.run import advance_redrives  # noqa: E402
-from dlqadmin.redrive.start import GateClosed, NothingToRedrive, start_redrive  # noqa: E402
+from dlqadmin.redrive.start import NO_CANARY, GateClosed, NothingToRedrive, start_redrive  # noqa: E402
 
 # Name -> policy, and how the handlers of the queue are declared.
 QUEUES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
@@ -87,7 +87,7 @@ def redrive(queue: SourceQueue) -> None:
     for cluster in ErrorCluster.objects.filter(queue=queue):
         sign_diagnosis(cluster=cluster, by=None, kind="permanent", cause="bad luck", fix="better luck")
         with suppress(GateClosed, NothingToRedrive):
-            start_redrive(cluster=cluster, by=None)
+            start_redrive(cluster=cluster, by=None, options=NO_CANARY)
     advance_redrives()
 
 

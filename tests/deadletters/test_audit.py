@@ -19,7 +19,7 @@ from dlqadmin.queues import books
 from dlqadmin.queues.models import AccountKind, SourceQueue
 from dlqadmin.redrive.diagnose import sign_diagnosis
 from dlqadmin.redrive.run import send_pending
-from dlqadmin.redrive.start import start_redrive
+from dlqadmin.redrive.start import NO_CANARY, start_redrive
 from tests.acceptance.processes import database_url, running
 from tests.deadletters.busy import QUEUES
 
@@ -46,7 +46,7 @@ def settled(make_queue, handle) -> SourceQueue:
     consume_once(queue)
     cluster = ErrorCluster.objects.get()
     sign_diagnosis(cluster=cluster, by=None, kind="permanent", cause="missing", fix="added")
-    send_pending(start_redrive(cluster=cluster, by=None))
+    send_pending(start_redrive(cluster=cluster, by=None, options=NO_CANARY))
     claim_single(queue)
     publish_many(queue, [Outgoing(type="poison", body={}, message_id=name) for name in "xyz"])
     consume_once(queue)
