@@ -127,11 +127,8 @@ def _capture(quick: bool, say: Say) -> tuple[list[Figure], list[Target]]:
     queue = SourceQueue.objects.create(name="bench-cluster", paused=True)
     say(f"{number:,} letters of {FINGERPRINTS:,} fingerprints")
     leaves = _leaves(queue)
+    put_letters(queue, leaves, number)
     with connection.cursor() as cursor:
-        cursor.execute(_LETTERS, {"queue": queue.pk, "leaves": leaves, "number": number})
-        cursor.execute(_COUNTED, [queue.pk])
-        cursor.execute("ANALYZE dlqadmin_deadletter")
-        cursor.execute("ANALYZE dlqadmin_errorcluster")
         cursor.execute(_MESSAGES, {"queue": queue.pk, "number": 2 * WRITERS * batches * BATCH})
         messages = [row[0] for row in cursor.fetchall()]
     half = len(messages) // 2
@@ -162,6 +159,15 @@ def _capture(quick: bool, say: Say) -> tuple[list[Figure], list[Target]]:
 
 def _p95(times: Sequence[float]) -> float:
     return sorted(times)[int(len(times) * 0.95)]
+
+
+def put_letters(queue: SourceQueue, leaves: list[int], number: int) -> None:
+    """So many open letters of these leaves, in turn."""
+    with connection.cursor() as cursor:
+        cursor.execute(_LETTERS, {"queue": queue.pk, "leaves": leaves, "number": number})
+        cursor.execute(_COUNTED, [queue.pk])
+        cursor.execute("ANALYZE dlqadmin_deadletter")
+        cursor.execute("ANALYZE dlqadmin_errorcluster")
 
 
 def _leaves(queue: SourceQueue) -> list[int]:

@@ -7,6 +7,7 @@ from bench.cluster import cluster
 from bench.consume import consume
 from bench.memory import memory
 from bench.publish import publishing
+from bench.redrive import redrive
 from bench.report import Report
 
 # (quick, say) -> Report: `quick` asks for less data, `say` takes a line of progress. Raises BenchError.
@@ -16,4 +17,5 @@ BENCHES: dict[str, Callable[[bool, Callable[[str], None]], Report]] = {
     "consume": consume,
     "memory": memory,
     "publish": publishing,
+    "redrive": redrive,
 }

@@ -39,7 +39,11 @@ ACTIONS: dict[str, str] = {
     "cluster.diagnose": Role.OPERATOR,
     "cluster.regroup": Role.OPERATOR,  # merge, split, undo
     "cluster.edit": Role.OPERATOR,  # name, note, assignee, mute, close
-    "redrive.start": Role.OPERATOR,
+    "redrive.start": Role.OPERATOR,  # and its preview
+    "redrive.approve": Role.OPERATOR,
+    "redrive.control": Role.OPERATOR,  # pause, resume, cancel
+    "redrive.override": ADMIN,
+    "letter.settle": Role.OPERATOR,  # discard, resolve, open again
     "queue.pause": Role.OPERATOR,  # and resume
     "queue.configure": Role.LEAD,
     "queue.assign": ADMIN,

@@ -104,11 +104,13 @@ DIED_AGAIN = gettext_noop("Letters died again: the cause is not gone.")
 
 def advance_redrives() -> None:
     """Take every redrive that is under way as far as it goes now."""
-    live = Redrive.objects.filter(state__in=LIVE).select_related("queue", "diagnosis").order_by("id")
-    for redrive in live:
+    redrives = Redrive.objects.select_related("queue", "diagnosis").order_by("id")
+    for redrive in redrives.filter(state__in=LIVE):
         advance(redrive)
-    ended = Redrive.objects.exclude(state__in=LIVE).filter(items__outcome=RedriveItem.Outcome.SENT).distinct()
-    for redrive in ended.select_related("queue", "diagnosis").order_by("id"):
+    for redrive in redrives.filter(state=Redrive.State.HELD):
+        look_at_held(redrive)
+    ended = redrives.exclude(state__in=(*LIVE, Redrive.State.HELD))
+    for redrive in ended.filter(items__outcome=RedriveItem.Outcome.SENT).distinct():
         collect_outcomes(redrive)
 
 
@@ -132,6 +134,17 @@ def advance(redrive: Redrive, seconds: float = TURN_SECONDS) -> None:
     _conclude(redrive, decision, figures)
     with guarded():
         Redrive.objects.filter(pk=redrive.pk).update(outcomes=dict(count_outcomes(redrive)))
+
+
+def look_at_held(redrive: Redrive) -> None:
+    """What was held because its canary failed once ends when that dies, and goes on when it succeeds after all."""
+    collect_outcomes(redrive)
+    figures = read_figures(redrive)
+    decision = decide(figures)
+    if decision.act is Act.STOP:
+        _stop(redrive, decision, figures)
+    elif redrive.state_reason == HELD_BECAUSE and not figures.canary_open:
+        _set_state(redrive, Redrive.State.RUNNING, "")
 
 
 def send_pending(redrive: Redrive, seconds: float = TURN_SECONDS) -> int:
@@ -231,7 +244,8 @@ def _set_state(redrive: Redrive, state: Redrive.State, reason: str) -> bool:
     values: dict[str, Any] = {"state": state, "state_reason": reason}
     if state in (Redrive.State.DONE, Redrive.State.STOPPED):
         values["finished_at"] = ClockTimestamp()
-    return Redrive.objects.filter(pk=redrive.pk, state__in=LIVE).update(**values) == 1
+    worked_on = (*LIVE, Redrive.State.HELD)
+    return Redrive.objects.filter(pk=redrive.pk, state__in=worked_on).update(**values) == 1
 
 
 @guarded()

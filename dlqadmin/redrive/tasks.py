@@ -8,6 +8,6 @@ job(
     "redrive.advance",
     every=2,
     limit=30,
-    when="EXISTS (SELECT FROM dlqadmin_redrive WHERE state IN ('running', 'stalled')) "
+    when="EXISTS (SELECT FROM dlqadmin_redrive WHERE state IN ('running', 'stalled', 'held')) "
     "OR EXISTS (SELECT FROM dlqadmin_redriveitem WHERE outcome = 'sent')",
 )(advance_redrives)

@@ -24,7 +24,6 @@ from dlqadmin.redrive.facts import gate_facts
 from dlqadmin.redrive.gate import is_open, judge
 from dlqadmin.redrive.models import Diagnosis, Redrive
 from dlqadmin.redrive.stages import progress_of
-from dlqadmin.redrive.start import GateClosed, NothingToRedrive, start_redrive
 from dlqadmin.web.load import load_cluster, load_root
 from dlqadmin.web.redrives import with_counts
 from dlqadmin.web.routes import route, signed_in_user
@@ -104,22 +103,8 @@ def diagnose_cluster(request: HttpRequest, cluster: ErrorCluster) -> HttpRespons
     return cluster_page(request, cluster, form=form, status=422)
 
 
-@route(post="redrive.start", load=load_root)
-def redrive_cluster(request: HttpRequest, cluster: ErrorCluster) -> HttpResponse:
-    """Send the cluster's open letters back to work, if the gate is open now."""
-    try:
-        redrive = start_redrive(cluster=cluster, by=signed_in_user(request))
-    except GateClosed as closed:
-        return cluster_page(
-            request, cluster, refused=[condition.text for condition in closed.unmet], status=422
-        )
-    except NothingToRedrive:
-        return cluster_page(request, cluster, refused=[_("No open letter is left.")], status=422)
-    return redirect("redrive", redrive.pk)
-
-
 def cluster_page(request: HttpRequest, cluster: ErrorCluster, status: int = 200, **more: Any) -> HttpResponse:
-    """The page, with `more`: a form as it was filled in, what was `wrong`, why a redrive was `refused`, a preview."""
+    """The page, with `more`: a form as it was filled in, what was `wrong`, a preview."""
     conditions = judge(gate_facts(cluster))
     diagnosis = current_diagnosis(cluster)
     letters = DeadLetter.objects.of_cluster(cluster)
@@ -143,6 +128,8 @@ def cluster_page(request: HttpRequest, cluster: ErrorCluster, status: int = 200,
         "may_redrive": may(request.user, "redrive.start", cluster),
         "may_regroup": may(request.user, "cluster.regroup", cluster),
         "may_edit": may(request.user, "cluster.edit", cluster),
+        "may_settle": may(request.user, "letter.settle", cluster),
+        "newest_open": letters.open().order_by("-pk").values_list("pk", flat=True).first(),
         "mute_hours": MUTE_HOURS,
         "undoable": UNDOABLE,
         **grouping_of(request, cluster, leaves, counts["all"]),

@@ -4,6 +4,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
 from dlqadmin.deadletters.models import DeadLetter
+from dlqadmin.people.permissions import may
 from dlqadmin.redrive.facts import facts_of
 from dlqadmin.redrive.gate import Condition, judge
 from dlqadmin.redrive.models import RedriveItem
@@ -28,6 +29,7 @@ def letter(request: HttpRequest, letter: DeadLetter) -> HttpResponse:
         "attempts": letter.attempt_rows()[:MOST_ATTEMPTS],
         "lives": lives_of(letter),
         "unmet": unmet_conditions(letter),
+        "may_settle": may(request.user, "letter.settle", letter),
     }
     return render(request, "letter/page.html", context)
 

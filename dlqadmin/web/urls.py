@@ -3,7 +3,7 @@
 from django.urls import path, register_converter
 
 from dlqadmin.web.alerts import acknowledge_alert, alerts
-from dlqadmin.web.cluster import cluster, diagnose_cluster, redrive_cluster
+from dlqadmin.web.cluster import cluster, diagnose_cluster
 from dlqadmin.web.converters import QueueNameConverter
 from dlqadmin.web.grouping import (
     edit_cluster,
@@ -20,8 +20,10 @@ from dlqadmin.web.overview import overview
 from dlqadmin.web.pause import queue_pause, queue_resume
 from dlqadmin.web.queue import queue
 from dlqadmin.web.redrives import redrive, redrives
+from dlqadmin.web.redriving import approve_redrive, control_redrive, redrive_cluster
 from dlqadmin.web.session import choose_theme, sign_in, sign_out
 from dlqadmin.web.settings import queue_settings
+from dlqadmin.web.settling import settle_cluster, settle_letter
 from dlqadmin.web.system import system
 
 register_converter(QueueNameConverter, "queue")
@@ -38,6 +40,10 @@ urlpatterns = [
     path("clusters/<int:pk>/", cluster, name="cluster"),
     path("clusters/<int:pk>/diagnosis/", diagnose_cluster, name="diagnose-cluster"),
     path("clusters/<int:pk>/redrive/", redrive_cluster, name="redrive-cluster"),
+    path("clusters/<int:pk>/approve/", approve_redrive, name="approve-redrive"),
+    path("clusters/<int:pk>/settle/", settle_cluster, name="settle-cluster"),
+    path("letters/<int:pk>/settle/", settle_letter, name="settle-letter"),
+    path("redrives/<int:pk>/control/", control_redrive, name="control-redrive"),
     path("clusters/<int:pk>/merge/", merge_clusters, name="merge-clusters"),
     path("clusters/<int:pk>/apart/", tell_clusters_apart, name="tell-clusters-apart"),
     path("clusters/<int:pk>/split/", split_templates, name="split-templates"),

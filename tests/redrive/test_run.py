@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from django.db import connection
 
+from dlqadmin.clock import db_now
 from dlqadmin.clusters.models import ErrorCluster
 from dlqadmin.consumers.consume import consume_once
 from dlqadmin.deadletters.audit import audit_books
@@ -134,8 +135,31 @@ def test_a_canary_whose_first_attempt_fails_with_the_old_error_holds_it(make_dea
     advance_redrives()
     assert turn(redrive).state == "held"
     assert "failed again" in redrive.state_reason
-    cancel(redrive=redrive, by=None)
-    assert DeadLetter.objects.open().count() == 4
+    assert turn(redrive).state == "held"
+    return_at_once()
+    work.all_bad = False
+    assert turn(redrive).state == "running"
+    assert turn(redrive).state == "running"
+    assert turn(redrive).state == "done"
+
+
+def return_at_once() -> None:
+    Message.objects.update(available_at=db_now())
+
+
+def test_a_held_redrive_stops_when_its_canary_dies(make_dead, work) -> None:
+    cluster = make_dead(5)
+    SourceQueue.objects.update(max_attempts=3, backoff_base=3600.0)
+    work.all_bad = True
+    redrive = start_redrive(cluster=cluster, by=None)
+    advance_redrives()
+    assert turn(redrive).state == "held"
+    for _ in range(2):
+        return_at_once()
+        turn(redrive)
+    assert redrive.state == "stopped"
+    assert current_diagnosis(cluster).refuted_at is not None
+    assert DeadLetter.objects.open().count() == 5
 
 
 def test_no_more_are_on_their_way_than_the_window_allows(make_dead) -> None:

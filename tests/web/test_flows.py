@@ -27,14 +27,15 @@ def test_from_the_dead_letter_to_the_redrive_with_links_and_forms_alone(signed_i
     assert f'href="{cluster}"' in client.get("/").text
     page = client.get(cluster).text
     assert "Closed, 2 of 2 unmet" in page
-    assert "disabled>" in page.partition('aria-describedby="gate-why gate-conditions"')[2][:20]
+    assert 'aria-describedby="gate-why gate-conditions" disabled>' in page
     signed = client.post(
         cluster + "diagnosis/", {"kind": "permanent", "cause": "Member 7 is missing.", "fix": "Imported."}
     )
     assert signed["Location"] == cluster
     page = client.get(cluster).text
     assert "Open, all met" in page
-    assert "Redrive 1 letter</button>" in page
+    assert "Preview the redrive of 1 letter</a>" in page
+    assert "1 letter would be sent back" in client.get(cluster + "redrive/").text
     started = client.post(cluster + "redrive/")
     redrive = Redrive.objects.get()
     assert started["Location"] == reverse("redrive", args=[redrive.pk])

@@ -114,7 +114,8 @@ def test_without_scripts_a_person_diagnoses_redrives_and_acknowledges(
     page.get_by_label("Cause").fill("Member 7 is missing.")
     page.get_by_label("Fix", exact=True).fill("Imported.")
     page.get_by_role("button", name="Sign as operator").click()
-    page.get_by_role("button", name="Redrive 1 letter").click()
+    page.get_by_role("link", name="Preview the redrive of 1 letter").click()
+    page.get_by_role("button", name="Start the redrive").click()
     expect(page.get_by_role("heading", name="Redrive", exact=False).first).to_be_visible()
     assert cluster_of(letter).redrives.get().created_name == "operator"
 

@@ -1,0 +1,111 @@
+"""`manage.py bench redrive`: what sending letters back costs, beside the least that a database must do for it.
+
+1. The limit: one raw INSERT … SELECT of the letters as messages, and one UPDATE that marks them.
+2. A redrive of as many letters: start and sending, consumers paused, window off.
+"""
+
+import secrets
+import time
+from collections.abc import Callable
+
+from django.core.management import call_command
+from django.db import connection, transaction
+
+from bench import machine
+from bench.cluster import put_letters
+from bench.report import Figure, Report, Target, ratio
+from bench.sandbox import scratch_database
+from dlqadmin.clusters.assign import assign
+from dlqadmin.clusters.models import ErrorCluster
+from dlqadmin.deadletters.models import DeadLetter
+from dlqadmin.messages.models import Message
+from dlqadmin.queues.models import SourceQueue
+from dlqadmin.redrive.diagnose import sign_diagnosis
+from dlqadmin.redrive.plan import plan_redrive
+from dlqadmin.redrive.run import send_pending
+from dlqadmin.redrive.start import NO_CANARY, start_redrive
+
+Say = Callable[[str], None]
+
+LEAST_RATIO = 0.25
+LEAST_RATE = 5_000.0
+MOST_PLAN_SECONDS = 10.0
+
+_INSERT = """
+INSERT INTO dlqadmin_message (position, queue_id, message_id, key, version, type, body, content_type, content_encoding,
+    headers, lineage, by_key, generation, attempts, lost, suspect, available_at, published_at, letter_id)
+SELECT position, queue_id, message_id, key, version, type, body, content_type, content_encoding, headers, lineage,
+    false, generation, 0, 0, false, clock_timestamp(), clock_timestamp(), id
+FROM dlqadmin_deadletter WHERE queue_id = %s ORDER BY position
+"""
+_MARK = """
+UPDATE dlqadmin_deadletter SET state = 'redriving', sent_back_at = clock_timestamp() WHERE queue_id = %s
+"""
+
+
+def redrive(quick: bool, say: Say) -> Report:
+    """Measure the redrive and its limit in turn; `say` takes lines of progress. Raises BenchError."""
+    rounds, number, many = (2, 30_000, 100_000) if quick else (3, 100_000, 1_000_000)
+    with scratch_database(f"dlqadmin_bench_{secrets.token_hex(4)}"):
+        call_command("migrate", verbosity=0, interactive=False)
+        facts = machine.describe("not used")
+        raw, ours = [], []
+        for at in range(rounds):
+            say(f"round {at + 1} of {rounds}: {number:,} letters")
+            raw.append(number / _seconds(_raw, _cluster(number)))
+            ours.append(number / _seconds(_redriven, _cluster(number)))
+        say(f"the plan of {many:,} letters")
+        cluster = _cluster(many)
+        plan = Figure("plan", f"preview of {many:,} letters", "s", [_seconds(plan_redrive, cluster)])
+        frozen = Figure("start", f"start of {many:,} letters", "s", [_seconds(_start, cluster)])
+    rate = Figure("redrive", "letters that are sent back", "letters/s", ours)
+    limit = Figure("raw", "one INSERT … SELECT and one UPDATE", "letters/s", raw)
+    share = ratio(rate, limit)
+    targets = [
+        Target(share, ">=", LEAST_RATIO),
+        Target(rate, ">=", LEAST_RATE),
+        Target(plan, "<=", MOST_PLAN_SECONDS),
+    ]
+    return Report("redrive", facts, [rate, limit, share, plan, frozen], targets)
+
+
+def _cluster(number: int) -> ErrorCluster:
+    """A diagnosed cluster with so many letters, in a queue of its own that is paused."""
+    for table in ("redriveitem", "redrive", "message"):
+        _execute(f"DELETE FROM dlqadmin_{table}")
+    DeadLetter.objects.all().delete()
+    queue = SourceQueue.objects.create(name=f"bench-{secrets.token_hex(4)}", paused=True)
+    leaf = assign(queue_id=queue.pk, error_class="LookupError", error_text="no such thing")
+    put_letters(queue, [leaf], number)
+    cluster = ErrorCluster.objects.get(pk=leaf)
+    sign_diagnosis(cluster=cluster, by=None, kind="permanent", cause="it was not there", fix="it is")
+    return cluster
+
+
+def _seconds(work: Callable[[ErrorCluster], object], cluster: ErrorCluster) -> float:
+    began = time.perf_counter()
+    work(cluster)
+    return time.perf_counter() - began
+
+
+def _raw(cluster: ErrorCluster) -> None:
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(_INSERT, [cluster.queue_id])
+        cursor.execute(_MARK, [cluster.queue_id])
+
+
+def _start(cluster: ErrorCluster) -> object:
+    return start_redrive(cluster=cluster, by=None, options=NO_CANARY)
+
+
+def _redriven(cluster: ErrorCluster) -> None:
+    begun = start_redrive(cluster=cluster, by=None, options=NO_CANARY)
+    while send_pending(begun):
+        pass
+    assert not begun.items.filter(outcome="pending").exists()
+    assert Message.objects.filter(queue=cluster.queue_id).count() == begun.items.count()
+
+
+def _execute(statement: str) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(statement)
