@@ -27,11 +27,9 @@ def failing(make_queue: Any, handle: Any) -> Any:
     """A queue in which a message dies at its first failure, and a switch: `bad` holds what fails."""
 
     class Failing:
-        bad = True
-        seen: list[Any] = []
-
         def __init__(self) -> None:
-            self.seen = []
+            self.bad: Any = True
+            self.seen: list[Any] = []
 
         def make(self, name: str = "orders", **policy: Any) -> SourceQueue:
             queue = make_queue(name, **({"max_attempts": 1} | policy))
