@@ -2,9 +2,14 @@
 
 from dataclasses import dataclass
 
-from django.db import connection
+from django.contrib.auth.models import AbstractBaseUser
+from django.db import connection, transaction
 
 from dlqadmin.clusters.models import ErrorCluster
+from dlqadmin.deadletters.models import DeadLetter
+from dlqadmin.deadletters.settling import resolve
+
+WOULD_BE_DROPPED = "a consumer would drop it"  # the reason that the audit trail keeps
 
 GROUP = "SELECT id FROM dlqadmin_errorcluster WHERE id = %(cluster)s OR merged_into_id = %(cluster)s"
 
@@ -29,6 +34,13 @@ FROM (
 ) AS found
 """  # noqa: S608 - made of constants
 
+_TO_DROP = f"""
+SELECT dropped, array_agg(id ORDER BY id) FROM (
+    SELECT letter.id, {DROPPED} AS dropped
+    FROM dlqadmin_deadletter AS letter JOIN dlqadmin_sourcequeue AS queue ON queue.id = letter.queue_id
+    WHERE letter.cluster_id IN ({GROUP}) AND letter.state = 'open'
+) AS found WHERE dropped IS NOT NULL GROUP BY dropped
+"""  # noqa: S608 - made of constants
 _SINCE = f"""
 SELECT count(*) FROM dlqadmin_deadletter WHERE cluster_id IN ({GROUP}) AND state = 'open' AND id > %(cutoff)s
 """  # noqa: S608 - made of constants
@@ -65,6 +77,27 @@ class Plan:
     def to_send(self) -> int:
         """What would be sent."""
         return self.open - self.duplicates - self.stale
+
+
+@transaction.atomic
+def resolve_without_sending(*, cluster: ErrorCluster, by: AbstractBaseUser | None) -> int:
+    """Resolve the open letters whose messages a consumer would drop as duplicate or stale; how many.
+
+    Raises CannotSettle if somebody settled them meanwhile.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(_TO_DROP, {"cluster": cluster.root_id})
+        found: dict[str, list[int]] = dict(cursor.fetchall())
+    return sum(
+        resolve(
+            letters=letters,
+            queue=cluster.queue,
+            reason=WOULD_BE_DROPPED,
+            by=by,
+            resolution=DeadLetter.Resolution(dropped),
+        )
+        for dropped, letters in sorted(found.items())
+    )
 
 
 def plan_redrive(cluster: ErrorCluster, cutoff: int | None = None) -> Plan:

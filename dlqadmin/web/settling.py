@@ -11,6 +11,7 @@ from dlqadmin.clusters.models import ErrorCluster
 from dlqadmin.deadletters.models import DeadLetter
 from dlqadmin.deadletters.settling import CannotSettle, discard, resolve, undo_settling
 from dlqadmin.queues.models import SourceQueue
+from dlqadmin.redrive.plan import resolve_without_sending
 from dlqadmin.web.cluster import cluster_page
 from dlqadmin.web.letters import LARGEST_ID
 from dlqadmin.web.load import load_letter, load_root
@@ -55,6 +56,19 @@ def settle_cluster(request: HttpRequest, cluster: ErrorCluster) -> HttpResponse:
     except CannotSettle as error:
         return cluster_page(request, cluster, wrong=str(error), status=422)
     return redirect("cluster", cluster.pk)
+
+
+@route(post="letter.settle", load=load_root)
+def resolve_dropped(request: HttpRequest, cluster: ErrorCluster) -> HttpResponse:
+    """Resolve the letters of a preview that a consumer would drop, without sending them."""
+    try:
+        number = resolve_without_sending(cluster=cluster, by=signed_in_user(request))
+    except CannotSettle as error:
+        messages.error(request, str(error))
+    else:
+        said = ngettext("%d letter was resolved.", "%d letters were resolved.", number)
+        messages.success(request, said % number)
+    return redirect("redrive-cluster", cluster.pk)
 
 
 def _settle(request: HttpRequest, letters: list[int], queue: SourceQueue, reason: str) -> None:

@@ -23,7 +23,7 @@ from dlqadmin.web.redrives import redrive, redrives
 from dlqadmin.web.redriving import approve_redrive, control_redrive, redrive_cluster
 from dlqadmin.web.session import choose_theme, sign_in, sign_out
 from dlqadmin.web.settings import queue_settings
-from dlqadmin.web.settling import settle_cluster, settle_letter
+from dlqadmin.web.settling import resolve_dropped, settle_cluster, settle_letter
 from dlqadmin.web.system import system
 
 register_converter(QueueNameConverter, "queue")
@@ -41,6 +41,7 @@ urlpatterns = [
     path("clusters/<int:pk>/diagnosis/", diagnose_cluster, name="diagnose-cluster"),
     path("clusters/<int:pk>/redrive/", redrive_cluster, name="redrive-cluster"),
     path("clusters/<int:pk>/approve/", approve_redrive, name="approve-redrive"),
+    path("clusters/<int:pk>/resolve-dropped/", resolve_dropped, name="resolve-dropped"),
     path("clusters/<int:pk>/settle/", settle_cluster, name="settle-cluster"),
     path("letters/<int:pk>/settle/", settle_letter, name="settle-letter"),
     path("redrives/<int:pk>/control/", control_redrive, name="control-redrive"),

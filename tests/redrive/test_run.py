@@ -19,7 +19,7 @@ from dlqadmin.redrive.control import NotNow, approve, cancel, pause, resume
 from dlqadmin.redrive.diagnose import current_diagnosis, sign_diagnosis
 from dlqadmin.redrive.figures import NO_WORKER, PAUSED
 from dlqadmin.redrive.models import Redrive
-from dlqadmin.redrive.plan import plan_redrive
+from dlqadmin.redrive.plan import plan_redrive, resolve_without_sending
 from dlqadmin.redrive.run import advance_redrives, count_outcomes
 from dlqadmin.redrive.start import BadOptions, GateClosed, Options, start_redrive
 
@@ -305,6 +305,12 @@ def test_letters_that_a_consumer_would_drop_are_left_out(make_queue, handle, wor
     cluster = ErrorCluster.objects.get()
     plan = plan_redrive(cluster)
     assert (plan.open, plan.duplicates, plan.stale, plan.to_send) == (2, 1, 1, 0)
+    assert resolve_without_sending(cluster=cluster, by=None) == 2
+    assert set(DeadLetter.objects.values_list("state", "resolution")) == {
+        ("resolved", "duplicate"),
+        ("resolved", "stale"),
+    }
+    assert audit_books().differences == []
 
 
 @pytest.mark.parametrize(

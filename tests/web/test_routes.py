@@ -44,6 +44,7 @@ EXPECTED: dict[tuple[str, str, str], list[int]] = {
     ("POST", "redrive-cluster", "cluster"): [302, 403, 403, 422, 422, 422],
     ("POST", "approve-redrive", "cluster"): [302, 403, 403, 302, 302, 302],
     ("POST", "control-redrive", "redrive"): [302, 403, 403, 302, 302, 302],
+    ("POST", "resolve-dropped", "cluster"): [302, 403, 403, 302, 302, 302],
     ("POST", "settle-cluster", "cluster"): [302, 403, 403, 422, 422, 422],
     ("POST", "settle-letter", "letter"): [302, 403, 403, 302, 302, 302],
     ("POST", "merge-clusters", "cluster"): [302, 403, 403, 422, 422, 422],
