@@ -12,7 +12,7 @@ help:
 	@echo "make stop     stop what runs in this folder"
 	@echo "make test     the whole test suite"
 	@echo "make lint     ruff, mypy, import-linter, djlint, migrations check (make format: tidy up)"
-	@echo "make faults   8 minutes of frozen and killed leaders, workers, database and broker: nothing lost or doubled"
+	@echo "make faults   11 minutes of frozen and killed leaders, workers, database and broker: nothing lost or doubled"
 	@echo "make clean    remove .venv and the tools' caches; the data in .dlqadmin stays"
 
 setup:
