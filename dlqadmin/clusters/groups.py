@@ -39,10 +39,15 @@ WHERE queue_id = %(queue)s AND merged_into_id IS NOT NULL AND id <> ALL(%(leaves
 def changing_groups(queue_id: int) -> Iterator[None]:
     """A transaction that alone may change the groups of this queue; they are brought up to date at its end."""
     with guarded():
-        with connection.cursor() as cursor:
-            cursor.execute(_LOCK, [queue_id])
+        lock_groups(queue_id)
         yield
         regroup(queue_id)
+
+
+def lock_groups(queue_id: int) -> None:
+    """Nobody changes the groups of this queue before the caller's transaction ends."""
+    with connection.cursor() as cursor:
+        cursor.execute(_LOCK, [queue_id])
 
 
 def regroup(queue_id: int) -> None:

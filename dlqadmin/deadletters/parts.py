@@ -7,38 +7,42 @@ portion, each in a transaction: it may be killed at any moment.
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
 
 from django.contrib.auth.models import AbstractBaseUser
 from django.db import connection
 from django.utils.translation import gettext as _
 
-from dlqadmin.clock import ClockTimestamp
+from dlqadmin.clock import ClockTimestamp, db_now
 from dlqadmin.clusters.fingerprint import fingerprint
 from dlqadmin.clusters.groups import changing_groups
 from dlqadmin.clusters.models import ClusterVerdict, ErrorCluster, SplitRule
 from dlqadmin.clusters.splitting import BadPattern, Rule, compiled, holds
-from dlqadmin.deadletters.models import DeadLetter
+from dlqadmin.deadletters.models import DeadLetter, DeadLetterQuerySet
 from dlqadmin.leases.run import guarded
 from dlqadmin.people.audit import actor_name, record
 
 PREVIEWED = 2_000  # letters
 EXAMPLES = 5
 PORTION = 500
+SETTLED = timedelta(minutes=1)  # no capture lasts longer
 
 SPLITTING = "EXISTS (SELECT FROM dlqadmin_splitrule WHERE finished_at IS NULL)"
 
-# Letters that were assigned before the rule was there; the rule and its capture are told apart by the leaf.
+# Letters that were assigned before the rule was there. Their counts are of the hours in which they died.
 _MOVE = """
 WITH moved AS (
     UPDATE dlqadmin_deadletter SET cluster_id = %(target)s WHERE id = ANY(%(letters)s) AND cluster_id = %(leaf)s
-    RETURNING state
+    RETURNING state, died_at
 ), sums AS (
-    SELECT count(*) FILTER (WHERE state = 'open') AS opened, count(*) AS total FROM moved HAVING count(*) > 0
+    SELECT count(*) FILTER (WHERE state = 'open') AS opened, count(*) AS total, max(died_at) AS at FROM moved
+    GROUP BY date_trunc('hour', died_at)
 ), posted AS (
-    INSERT INTO dlqadmin_clusterdelta (cluster_id, opened, total)
-    SELECT %(target)s, opened, total FROM sums UNION ALL SELECT %(leaf)s, -opened, -total FROM sums
+    INSERT INTO dlqadmin_clusterdelta (cluster_id, opened, total, at)
+    SELECT %(target)s, opened, total, at FROM sums UNION ALL SELECT %(leaf)s, -opened, -total, at FROM sums
 )
-SELECT coalesce(max(total), 0) FROM sums
+SELECT coalesce(sum(total), 0)::bigint FROM sums
 """
 
 
@@ -99,10 +103,16 @@ def split_part(
             pattern=rule.pattern,
             by_name=actor_name(by),
         )
-        ClusterVerdict.objects.create(
+        apart = ClusterVerdict.objects.create(
             queue_id=leaf.queue_id, one=leaf, other=target, same=False, by_name=actor_name(by)
         )
-        after = {"target": target.pk, "position": position, "value": value, "pattern": pattern}
+        after = {
+            "target": target.pk,
+            "verdicts": [apart.pk],
+            "position": position,
+            "value": value,
+            "pattern": pattern,
+        }
         record(by=by, action="cluster.split", target=leaf, after=after)
     return made
 
@@ -115,19 +125,29 @@ def move_parts() -> None:
 
 
 def _move_portion(rule: SplitRule) -> bool:
-    """Look at the next letters; False when none is left."""
+    """Look at the next letters; False when none is left for now.
+
+    Whoever captured a letter while the rule was made may not have known of it, and commit later: the letters of around
+    that moment are looked at once more before the rule is done with.
+    """
     judged = Rule(rule.target_id, rule.position, rule.value, rule.pattern)
     with guarded():
-        letters = DeadLetter.objects.filter(cluster=rule.cluster_id, pk__gt=rule.moved_to).order_by("pk")
-        rows = list(letters.values_list("pk", "error_class", "error_text", "traceback")[:PORTION])
-        moved = _move(rule, [pk for pk, *told in rows if _is_part(judged, *told)])
-        rule.moved += moved
-        if rows:
-            rule.moved_to = rows[-1][0]
-        else:
+        letters = DeadLetter.objects.filter(cluster=rule.cluster_id)
+        rows = _told(letters.filter(pk__gt=rule.moved_to).order_by("pk")[:PORTION])
+        last = not rows and db_now() > rule.at + SETTLED
+        if last:
+            rows = _told(letters.filter(died_at__gt=rule.at - SETTLED))
+        rule.moved += _move(rule, [pk for pk, *told in rows if _is_part(judged, *told)])
+        if last:
             rule.finished_at = ClockTimestamp()
+        elif rows:
+            rule.moved_to = rows[-1][0]
         rule.save(update_fields=["moved", "moved_to", "finished_at"])
-    return bool(rows)
+    return bool(rows) and not last
+
+
+def _told(letters: DeadLetterQuerySet) -> list[Any]:
+    return list(letters.values_list("pk", "error_class", "error_text", "traceback"))
 
 
 def _move(rule: SplitRule, letters: Sequence[int]) -> int:

@@ -35,13 +35,13 @@ WITH wanted AS (
     SELECT * FROM unnest(%(letters)s::bigint[], %(leaves)s::bigint[]) AS wanted (letter, leaf)
 ), moved AS (
     UPDATE dlqadmin_deadletter AS letter SET cluster_id = wanted.leaf FROM wanted
-    WHERE letter.id = wanted.letter AND letter.cluster_id = %(old)s RETURNING wanted.leaf, letter.state
+    WHERE letter.id = wanted.letter AND letter.cluster_id = %(old)s RETURNING wanted.leaf, letter.state, letter.died_at
 ), sums AS (
-    SELECT leaf, count(*) FILTER (WHERE state = 'open') AS opened, count(*) AS total FROM moved GROUP BY leaf
+    SELECT leaf, count(*) FILTER (WHERE state = 'open') AS opened, count(*) AS total, max(died_at) AS at FROM moved
+    GROUP BY leaf, date_trunc('hour', died_at)
 )
-INSERT INTO dlqadmin_clusterdelta (cluster_id, opened, total)
-SELECT leaf, opened, total FROM sums
-UNION ALL SELECT %(old)s, -sum(opened), -sum(total) FROM sums HAVING count(*) > 0
+INSERT INTO dlqadmin_clusterdelta (cluster_id, opened, total, at)
+SELECT leaf, opened, total, at FROM sums UNION ALL SELECT %(old)s, -opened, -total, at FROM sums
 """
 
 

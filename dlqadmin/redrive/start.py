@@ -1,6 +1,7 @@
 """Starting a redrive: the gate is asked under the cluster's lock, and the set of letters is frozen.
 
-1. Lock the cluster's row: two people who start at once are told apart.
+1. Lock the queue's groups and the cluster's row: what the gate judges is what is frozen, and two people who start at
+   once are told apart.
 2. Ask the gate, unless an admin overrides it with a reason.
 3. Write the redrive, its items, and the letters' new state: one transaction. Letters that are known to be duplicate or
    stale are left out, and stay open.
@@ -18,6 +19,7 @@ from django.utils.translation import gettext as _
 
 from dlqadmin.clock import ClockTimestamp
 from dlqadmin.clusters import counts
+from dlqadmin.clusters.groups import lock_groups
 from dlqadmin.clusters.models import ErrorCluster
 from dlqadmin.people.audit import actor_name, record
 from dlqadmin.redrive.diagnose import current_diagnosis
@@ -116,11 +118,13 @@ def start_redrive(
     """
     options = options or Options()
     _check(options)
+    lock_groups(cluster.queue_id)
+    root = (
+        ErrorCluster.objects.only("merged_into").get(pk=cluster.pk).root_id
+    )  # it may have been merged meanwhile
     # No key: dead letters that arrive meanwhile may still point at the cluster without waiting.
     locked = (
-        ErrorCluster.objects.select_for_update(no_key=True, of=("self",))
-        .select_related("queue")
-        .get(pk=cluster.root_id)
+        ErrorCluster.objects.select_for_update(no_key=True, of=("self",)).select_related("queue").get(pk=root)
     )
     unmet = [condition for condition in judge(gate_facts(locked, starter=by)) if not condition.met]
     if unmet and not override_reason.strip():

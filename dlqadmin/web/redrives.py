@@ -18,6 +18,7 @@ from dlqadmin.web.routes import route
 MOST_REDRIVES = 100
 MOST_ITEMS = 50
 MOST_COUNTED = 20_000
+NOT_SENT = (RedriveItem.Outcome.PENDING, RedriveItem.Outcome.SKIPPED, RedriveItem.Outcome.FAILED)
 FINISHED = (Redrive.State.DONE, Redrive.State.STOPPED, Redrive.State.CANCELLED)
 
 
@@ -77,7 +78,7 @@ def redrive(request: HttpRequest, redrive: Redrive) -> HttpResponse:
         "settled_percent": 100 * (total - open_items) / total if total else 0.0,
         "died": counts[RedriveItem.Outcome.DIED_AGAIN],
         "pending": counts[RedriveItem.Outcome.PENDING],
-        "sent": total - counts[RedriveItem.Outcome.PENDING],
+        "sent": total - sum(counts[outcome] for outcome in NOT_SENT),
         "items": _items(redrive),
         "most_items": MOST_ITEMS,
         "finished": finished,

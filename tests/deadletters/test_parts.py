@@ -3,12 +3,14 @@
 import pytest
 
 from dlqadmin.clusters.counts import counts_of
+from dlqadmin.clusters.merging import undo
 from dlqadmin.clusters.models import ErrorCluster, SplitRule
 from dlqadmin.clusters.splitting import BadPattern
 from dlqadmin.deadletters import parts
 from dlqadmin.deadletters.audit import audit_books
 from dlqadmin.deadletters.models import DeadLetter
 from dlqadmin.deadletters.parts import move_parts, preview_part, split_part
+from dlqadmin.people.models import AuditEntry
 from tests.clusters.told import leaves_of, letters_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -33,10 +35,18 @@ def test_the_preview_says_what_the_split_does(leaf, how, queue) -> None:
     assert leaves_of(queue, ["shop 2 is closed on day 99"]) == [leaf.pk]
     move_parts()
     rule.refresh_from_db()
-    assert rule.moved == 3
+    assert (rule.moved, rule.finished_at) == (3, None)
+    # A capture that did not know of the rule yet commits now.
+    letters_of(queue, ["shop 0 is closed on day 98"])
+    DeadLetter.objects.filter(error_text__endswith="98").update(error_text="shop 1 is closed on day 98")
+    SplitRule.objects.update(at=rule.at - 2 * parts.SETTLED, moved_to=10**9)
+    DeadLetter.objects.update(died_at=rule.at - 2 * parts.SETTLED)
+    move_parts()
+    rule.refresh_from_db()
+    assert rule.moved == 4
     assert rule.finished_at is not None
-    assert DeadLetter.objects.filter(cluster=rule.target).count() == 3
-    assert counts_of([rule.target_id])[rule.target_id].open == 3
+    assert DeadLetter.objects.filter(cluster=rule.target).count() == 4
+    assert counts_of([rule.target_id])[rule.target_id].open == 4
     assert counts_of([leaf.pk])[leaf.pk].total == 7
     assert not [said for said in audit_books().differences if "cluster" in said]
 
@@ -46,6 +56,16 @@ def test_a_part_is_told_apart_once(leaf) -> None:
     with pytest.raises(BadPattern, match="before"):
         split_part(leaf=leaf, by=None, position=0, value="1")
     assert SplitRule.objects.count() == 1
+
+
+def test_a_split_by_value_can_be_undone(leaf) -> None:
+    rule = split_part(leaf=leaf, by=None, position=0, value="1")
+    move_parts()
+    assert ErrorCluster.objects.roots().count() == 2
+    undo(entry=AuditEntry.objects.get(action="cluster.split"), by=None)
+    assert ErrorCluster.objects.roots().count() == 1
+    assert counts_of([leaf.pk])[leaf.pk].open == 10
+    assert ErrorCluster.objects.get(pk=rule.target_id).root_id == leaf.pk
 
 
 @pytest.mark.parametrize("pattern", ["", "x" * 201, "(", "(?=a)"])
