@@ -38,7 +38,7 @@ def letters(home: Path) -> int:
 
 def test_ctrl_c_in_the_middle_loses_and_repeats_nothing(home: Path) -> None:
     with running_dlqadmin(home):
-        wait_for(lambda: letters(home) == 10, "the demo's 10 letters", 150)
+        wait_for(lambda: letters(home) == 10, "the demo's 10 letters")
         subprocess.run(
             [sys.executable, "manage.py", "shell", "-c", PUBLISH],
             cwd=ROOT,
