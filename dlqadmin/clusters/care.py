@@ -12,9 +12,8 @@ from django.utils.translation import gettext as _
 
 from dlqadmin.clock import ClockTimestamp, db_now
 from dlqadmin.clusters.models import ErrorCluster
-from dlqadmin.people.audit import record
+from dlqadmin.people.audit import Actor, record
 
-By = AbstractBaseUser | None
 LONGEST_NAME = 200
 
 
@@ -22,7 +21,7 @@ class NotPossible(ValueError):
     """The change cannot be made; the text says why."""
 
 
-def rename(*, cluster: ErrorCluster, name: str, by: By) -> None:
+def rename(*, cluster: ErrorCluster, name: str, by: Actor) -> None:
     """Call it `name`; empty: by its template again. Raises NotPossible if the name is too long."""
     name = name.strip()
     if len(name) > LONGEST_NAME:
@@ -30,35 +29,35 @@ def rename(*, cluster: ErrorCluster, name: str, by: By) -> None:
     _change(cluster, by, "cluster.rename", name=name)
 
 
-def assign_to(*, cluster: ErrorCluster, person: AbstractBaseUser | None, by: By) -> None:
+def assign_to(*, cluster: ErrorCluster, person: AbstractBaseUser | None, by: Actor) -> None:
     """`person` takes it on; None: nobody does."""
     _change(cluster, by, "cluster.assign", assignee=person)
 
 
-def mute(*, cluster: ErrorCluster, until: datetime | None, by: By) -> None:
+def mute(*, cluster: ErrorCluster, until: datetime | None, by: Actor) -> None:
     """No alert about it until then; None: from now on again. Raises NotPossible for a time that is past."""
     if until is not None and until <= db_now():
         raise NotPossible(_("Choose a time that is still to come."))
     _change(cluster, by, "cluster.mute", muted_until=until)
 
 
-def close(*, cluster: ErrorCluster, by: By) -> None:
+def close(*, cluster: ErrorCluster, by: Actor) -> None:
     """It is over. A letter that comes later brings it back."""
     _change(cluster, by, "cluster.close", closed_at=ClockTimestamp())
 
 
-def reopen(*, cluster: ErrorCluster, by: By) -> None:
+def reopen(*, cluster: ErrorCluster, by: Actor) -> None:
     """It is not over after all."""
     _change(cluster, by, "cluster.close", closed_at=None)
 
 
-def write_note(*, cluster: ErrorCluster, note: str, by: By) -> None:
+def write_note(*, cluster: ErrorCluster, note: str, by: Actor) -> None:
     """Keep what people know about it."""
     _change(cluster, by, "cluster.rename", note=note.strip())
 
 
 @transaction.atomic
-def _change(cluster: ErrorCluster, by: By, action: str, **values: Any) -> None:
+def _change(cluster: ErrorCluster, by: Actor, action: str, **values: Any) -> None:
     row = (
         ErrorCluster.objects.select_for_update(no_key=True, of=("self",))
         .select_related("queue")

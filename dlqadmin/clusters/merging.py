@@ -8,24 +8,21 @@ from collections.abc import Iterable, Sequence
 from itertools import combinations, product
 from typing import Any
 
-from django.contrib.auth.models import AbstractBaseUser
 from django.db.models import Q
 from django.utils.translation import gettext as _
 
 from dlqadmin.clock import ClockTimestamp
 from dlqadmin.clusters.groups import changing_groups
 from dlqadmin.clusters.models import ClusterJoin, ClusterVerdict, ErrorCluster
-from dlqadmin.people.audit import actor_name, record
+from dlqadmin.people.audit import Actor, actor_name, record
 from dlqadmin.people.models import AuditEntry
-
-By = AbstractBaseUser | None
 
 
 class CannotRegroup(ValueError):
     """The groups cannot be changed so; the text says why and what to do."""
 
 
-def merge(*, into: ErrorCluster, others: Sequence[ErrorCluster], by: By) -> AuditEntry:
+def merge(*, into: ErrorCluster, others: Sequence[ErrorCluster], by: Actor) -> AuditEntry:
     """Say that the groups of `others` have the same cause as `into`, whose work of people goes on for all of them.
 
     Raises CannotRegroup: nothing to merge, another queue.
@@ -44,7 +41,7 @@ def merge(*, into: ErrorCluster, others: Sequence[ErrorCluster], by: By) -> Audi
         return record(by=by, action="cluster.merge", target=into, after=after)
 
 
-def split_off(*, cluster: ErrorCluster, leaves: Iterable[int], by: By) -> AuditEntry:
+def split_off(*, cluster: ErrorCluster, leaves: Iterable[int], by: Actor) -> AuditEntry:
     """Say that these leaves of the group of `cluster` have another cause than its other leaves.
 
     Raises CannotRegroup: none of the group, or all of it.
@@ -63,7 +60,7 @@ def split_off(*, cluster: ErrorCluster, leaves: Iterable[int], by: By) -> AuditE
         return record(by=by, action="cluster.split", target=cluster, after=after)
 
 
-def tell_apart(*, clusters: Sequence[ErrorCluster], by: By) -> AuditEntry:
+def tell_apart(*, clusters: Sequence[ErrorCluster], by: Actor) -> AuditEntry:
     """Say that these groups have causes of their own: they are not proposed again, and no join puts them together.
 
     Raises CannotRegroup if they are fewer than two.
@@ -78,7 +75,7 @@ def tell_apart(*, clusters: Sequence[ErrorCluster], by: By) -> AuditEntry:
         return record(by=by, action="cluster.tell_apart", target=first, after=after)
 
 
-def undo_joins(*, joins: Sequence[int], cluster: ErrorCluster, by: By) -> AuditEntry:
+def undo_joins(*, joins: Sequence[int], cluster: ErrorCluster, by: Actor) -> AuditEntry:
     """Say that these keys join nothing: their templates part, unless something else holds them together.
 
     Raises CannotRegroup if that was said before.
@@ -92,7 +89,7 @@ def undo_joins(*, joins: Sequence[int], cluster: ErrorCluster, by: By) -> AuditE
         return record(by=by, action="cluster.undo_join", target=cluster, after={"joins": undone})
 
 
-def undo(*, entry: AuditEntry, by: By) -> AuditEntry:
+def undo(*, entry: AuditEntry, by: Actor) -> AuditEntry:
     """Take back a merge, a split or the undoing of joins. Raises CannotRegroup if that was done already."""
     cluster = ErrorCluster.objects.get(pk=entry.object_id)
     with changing_groups(cluster.queue_id):
@@ -146,7 +143,7 @@ def _withdraw(pairs: Iterable[tuple[int, int]], *, same: bool) -> list[int]:
     return opposed
 
 
-def _say(queue_id: int, pairs: Sequence[tuple[int, int]], *, same: bool, by: By) -> list[int]:
+def _say(queue_id: int, pairs: Sequence[tuple[int, int]], *, same: bool, by: Actor) -> list[int]:
     made = ClusterVerdict.objects.bulk_create(
         ClusterVerdict(queue_id=queue_id, one_id=one, other_id=other, same=same, by_name=actor_name(by))
         for one, other in pairs

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from django.contrib.auth.models import AbstractBaseUser
 from django.db import connection
 from django.utils.translation import gettext as _
 
@@ -21,7 +20,7 @@ from dlqadmin.clusters.models import ClusterVerdict, ErrorCluster, SplitRule
 from dlqadmin.clusters.splitting import BadPattern, Rule, compiled, holds
 from dlqadmin.deadletters.models import DeadLetter, DeadLetterQuerySet
 from dlqadmin.leases.run import guarded
-from dlqadmin.people.audit import actor_name, record
+from dlqadmin.people.audit import Actor, actor_name, record
 
 PREVIEWED = 2_000  # letters
 EXAMPLES = 5
@@ -72,7 +71,7 @@ def preview_part(
 def split_part(
     *,
     leaf: ErrorCluster,
-    by: AbstractBaseUser | None,
+    by: Actor,
     position: int | None = None,
     value: str = "",
     pattern: str = "",

@@ -6,18 +6,16 @@ Every change of a letter's state goes with its entry in the books, its cluster's
 from collections.abc import Sequence
 from typing import Any
 
-from django.contrib.auth.models import AbstractBaseUser
 from django.db import connection, transaction
 from django.utils.translation import gettext as _
 
 from dlqadmin.clusters import counts
 from dlqadmin.deadletters.holding import letters_settled
 from dlqadmin.deadletters.models import DeadLetter
-from dlqadmin.people.audit import record
+from dlqadmin.people.audit import Actor, record
 from dlqadmin.queues import books
 from dlqadmin.queues.models import AccountKind, SourceQueue
 
-By = AbstractBaseUser | None
 State, Resolution = DeadLetter.State, DeadLetter.Resolution
 
 _SETTLE = f"""
@@ -56,7 +54,7 @@ class CannotSettle(ValueError):
     """Nothing was changed; the text says why."""
 
 
-def discard(*, letters: Sequence[int], queue: SourceQueue, reason: str, by: By) -> int:
+def discard(*, letters: Sequence[int], queue: SourceQueue, reason: str, by: Actor) -> int:
     """Give these open letters of one queue up; how many. Raises CannotSettle without a reason."""
     if not reason.strip():
         raise CannotSettle(_("Say why these messages are not needed."))
@@ -68,7 +66,7 @@ def resolve(
     letters: Sequence[int],
     queue: SourceQueue,
     reason: str,
-    by: By,
+    by: Actor,
     resolution: DeadLetter.Resolution = Resolution.BY_HAND,
 ) -> int:
     """Say that the work of these open letters is done: by hand, or because a consumer would drop them as duplicate or
@@ -84,7 +82,7 @@ def resolve(
 
 
 @transaction.atomic
-def undo_settling(*, letters: Sequence[int], queue: SourceQueue, by: By) -> int:
+def undo_settling(*, letters: Sequence[int], queue: SourceQueue, by: Actor) -> int:
     """Open letters again that a person settled; how many. Of a queue that holds its keys none with a key is opened.
 
     Raises CannotSettle if none can be.
@@ -111,7 +109,7 @@ def _settle(
     resolution: str,
     account: AccountKind,
     reason: str,
-    by: By,
+    by: Actor,
 ) -> int:
     values: dict[str, Any] = {"letters": list(letters), "queue": queue.pk, "account": account.value}
     with connection.cursor() as cursor:

@@ -2,13 +2,12 @@
 
 import random
 
-from django.contrib.auth.models import AbstractBaseUser
 from django.db import connection, transaction
 
 from dlqadmin.demo.models import Member, Notice
 from dlqadmin.leases.run import guarded
 from dlqadmin.messages.publish import Outgoing, publish, publish_many
-from dlqadmin.people.audit import record
+from dlqadmin.people.audit import Actor, record
 from dlqadmin.people.models import Owner
 from dlqadmin.queues.models import SourceQueue
 
@@ -87,7 +86,7 @@ def missing_members() -> list[int]:
 
 
 @transaction.atomic
-def add_missing_members(*, by: AbstractBaseUser | None) -> int:
+def add_missing_members(*, by: Actor) -> int:
     """The real fix of late-notices: give the library the members that it lacks; how many were added."""
     added = Member.objects.bulk_create(
         [_member(number) for number in missing_members()], ignore_conflicts=True

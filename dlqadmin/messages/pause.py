@@ -4,11 +4,10 @@ Nobody is interrupted: a consumer ends the turn that it is in, about a second or
 back. Here and not in `queues`, because who resumes a queue wakes its consumers.
 """
 
-from django.contrib.auth.models import AbstractBaseUser
 from django.db import transaction
 
 from dlqadmin.messages.wakeups import wake
-from dlqadmin.people.audit import record
+from dlqadmin.people.audit import Actor, record
 from dlqadmin.people.models import AuditEntry
 from dlqadmin.queues.models import SourceQueue
 
@@ -16,13 +15,13 @@ PAUSE, RESUME = "queue.pause", "queue.resume"
 
 
 @transaction.atomic
-def pause_queue(*, queue: SourceQueue, by: AbstractBaseUser | None, reason: str = "") -> bool:
+def pause_queue(*, queue: SourceQueue, by: Actor, reason: str = "") -> bool:
     """Pause a native queue; False if it was paused already, or is none that can be. Audited."""
     return _set(queue, True, PAUSE, by, reason)
 
 
 @transaction.atomic
-def resume_queue(*, queue: SourceQueue, by: AbstractBaseUser | None, reason: str = "") -> bool:
+def resume_queue(*, queue: SourceQueue, by: Actor, reason: str = "") -> bool:
     """Let the consumers of a paused queue go on, and wake them; False if it was not paused. Audited."""
     resumed = _set(queue, False, RESUME, by, reason)
     if resumed:
@@ -39,7 +38,7 @@ def pause_of(queue: SourceQueue) -> AuditEntry | None:
     return last if last and last.action == PAUSE else None
 
 
-def _set(queue: SourceQueue, paused: bool, action: str, by: AbstractBaseUser | None, reason: str) -> bool:
+def _set(queue: SourceQueue, paused: bool, action: str, by: Actor, reason: str) -> bool:
     """One of any number of people who press the button at once changes the row, and leaves the entry."""
     changeable = SourceQueue.objects.filter(pk=queue.pk, kind=SourceQueue.Kind.NATIVE, archived_at=None)
     if not changeable.filter(paused=not paused).update(paused=paused):

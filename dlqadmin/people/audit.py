@@ -7,22 +7,25 @@ from django.db import models
 
 from dlqadmin.people.models import AuditEntry
 
+# Who makes a change; None is dlqadmin itself.
+Actor = AbstractBaseUser | None
 
-def actor_name(by: AbstractBaseUser | None) -> str:
-    """The name that a change is kept under; None is dlqadmin itself."""
+
+def actor_name(by: Actor) -> str:
+    """The name that a change is kept under."""
     return by.get_username() if by else "dlqadmin"
 
 
 def record(
     *,
-    by: AbstractBaseUser | None,
+    by: Actor,
     action: str,
     target: models.Model,
     reason: str = "",
     before: dict[str, Any] | None = None,
     after: dict[str, Any] | None = None,
 ) -> AuditEntry:
-    """Write one entry. Call it inside the transaction that makes the change. `by=None` is dlqadmin itself.
+    """Write one entry. Call it inside the transaction that makes the change.
 
     `before` and `after` hold only what changed, as JSON values; never a body or a secret.
     """

@@ -7,12 +7,11 @@ from django.utils.translation import gettext_noop
 
 from dlqadmin.clock import ClockTimestamp
 from dlqadmin.clusters.models import ErrorCluster
-from dlqadmin.people.audit import actor_name, record
+from dlqadmin.people.audit import Actor, actor_name, record
 from dlqadmin.redrive.diagnose import current_diagnosis
 from dlqadmin.redrive.models import Approval, Redrive
 from dlqadmin.redrive.run import LIVE, let_go
 
-By = AbstractBaseUser | None
 State = Redrive.State
 
 
@@ -20,17 +19,17 @@ class NotNow(ValueError):
     """The redrive is not in a state for that; the text says what it is at."""
 
 
-def pause(*, redrive: Redrive, by: By) -> None:
+def pause(*, redrive: Redrive, by: Actor) -> None:
     """Send nothing more until it is resumed; what is on its way goes on. Raises NotNow."""
     _change(redrive, by, "redrive.pause", LIVE, state=State.PAUSED, state_reason="")
 
 
-def resume(*, redrive: Redrive, by: By) -> None:
+def resume(*, redrive: Redrive, by: Actor) -> None:
     """Go on after a pause or a hold. Raises NotNow."""
     _change(redrive, by, "redrive.resume", (State.PAUSED, State.HELD), state=State.RUNNING, state_reason="")
 
 
-def cancel(*, redrive: Redrive, by: By) -> None:
+def cancel(*, redrive: Redrive, by: Actor) -> None:
     """End it: what was not sent is open again, what is on its way keeps its outcome. Raises NotNow."""
     live = (*LIVE, State.PAUSED, State.HELD)
     with transaction.atomic():
@@ -57,7 +56,7 @@ def approve(*, cluster: ErrorCluster, letters: int, by: AbstractBaseUser) -> App
 
 
 @transaction.atomic
-def _change(redrive: Redrive, by: By, action: str, states: tuple[State, ...], **values: object) -> None:
+def _change(redrive: Redrive, by: Actor, action: str, states: tuple[State, ...], **values: object) -> None:
     row = Redrive.objects.select_for_update(of=("self",)).select_related("queue").get(pk=redrive.pk)
     if row.state not in states:
         raise NotNow(_("The redrive is %(state)s.") % {"state": row.get_state_display()})

@@ -2,14 +2,13 @@
 
 from datetime import datetime
 
-from django.contrib.auth.models import AbstractBaseUser
 from django.db import transaction
 from django.db.models import Max
 from django.utils.translation import gettext as _
 
 from dlqadmin.clock import ClockTimestamp, db_now
 from dlqadmin.clusters.models import ErrorCluster
-from dlqadmin.people.audit import actor_name, record
+from dlqadmin.people.audit import Actor, actor_name, record
 from dlqadmin.redrive.models import Diagnosis
 
 
@@ -25,7 +24,7 @@ class InvalidDiagnosis(ValueError):
 def sign_diagnosis(
     *,
     cluster: ErrorCluster,
-    by: AbstractBaseUser | None,
+    by: Actor,
     kind: str,
     cause: str,
     nature: str = "",
