@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 
-from django.contrib.auth.models import AbstractBaseUser
 from django.db import connection, transaction
 
 from dlqadmin.clusters.models import ErrorCluster
 from dlqadmin.deadletters.models import DeadLetter
 from dlqadmin.deadletters.settling import resolve
+from dlqadmin.people.audit import Actor
 
 WOULD_BE_DROPPED = "a consumer would drop it"  # the reason that the audit trail keeps
 
@@ -25,9 +25,9 @@ END)"""
 
 _PLAN = f"""
 SELECT count(*), count(*) FILTER (WHERE dropped = 'duplicate'), count(*) FILTER (WHERE dropped = 'stale'), max(id),
-    count(DISTINCT key), count(DISTINCT type), min(died_at)
+    count(DISTINCT key), count(DISTINCT type)
 FROM (
-    SELECT letter.id, letter.key, letter.type, letter.died_at, {DROPPED} AS dropped
+    SELECT letter.id, letter.key, letter.type, {DROPPED} AS dropped
     FROM dlqadmin_deadletter AS letter JOIN dlqadmin_sourcequeue AS queue ON queue.id = letter.queue_id
     WHERE letter.cluster_id IN ({GROUP}) AND letter.state = 'open'
         AND (%(cutoff)s::bigint IS NULL OR letter.id <= %(cutoff)s)
@@ -80,7 +80,7 @@ class Plan:
 
 
 @transaction.atomic
-def resolve_without_sending(*, cluster: ErrorCluster, by: AbstractBaseUser | None) -> int:
+def resolve_without_sending(*, cluster: ErrorCluster, by: Actor) -> int:
     """Resolve the open letters whose messages a consumer would drop as duplicate or stale; how many.
 
     Raises CannotSettle if somebody settled them meanwhile.
@@ -105,7 +105,7 @@ def plan_redrive(cluster: ErrorCluster, cutoff: int | None = None) -> Plan:
     values = {"cluster": cluster.root_id, "queue": cluster.queue_id, "cutoff": cutoff}
     with connection.cursor() as cursor:
         cursor.execute(_PLAN, values)
-        open_letters, duplicates, stale, newest, keys, types, _oldest = cursor.fetchone()
+        open_letters, duplicates, stale, newest, keys, types = cursor.fetchone()
         values["cutoff"] = cutoff if cutoff is not None else newest
         cursor.execute(_SINCE, values)
         since = cursor.fetchone()[0] if values["cutoff"] else 0

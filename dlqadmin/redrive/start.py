@@ -13,7 +13,6 @@ The job `redrive.advance` finds the redrive and sends its letters.
 from dataclasses import dataclass
 from typing import Any
 
-from django.contrib.auth.models import AbstractBaseUser
 from django.db import connection, transaction
 from django.utils.translation import gettext as _
 
@@ -21,7 +20,7 @@ from dlqadmin.clock import ClockTimestamp
 from dlqadmin.clusters import counts
 from dlqadmin.clusters.groups import lock_groups
 from dlqadmin.clusters.models import ErrorCluster
-from dlqadmin.people.audit import actor_name, record
+from dlqadmin.people.audit import Actor, actor_name, record
 from dlqadmin.redrive.diagnose import current_diagnosis
 from dlqadmin.redrive.facts import gate_facts
 from dlqadmin.redrive.gate import Condition, judge
@@ -107,7 +106,7 @@ class BadOptions(ValueError):
 def start_redrive(
     *,
     cluster: ErrorCluster,
-    by: AbstractBaseUser | None,
+    by: Actor,
     options: Options | None = None,
     override_reason: str = "",
 ) -> Redrive:
@@ -119,9 +118,8 @@ def start_redrive(
     options = options or Options()
     _check(options)
     lock_groups(cluster.queue_id)
-    root = (
-        ErrorCluster.objects.only("merged_into").get(pk=cluster.pk).root_id
-    )  # it may have been merged meanwhile
+    # It may have been merged meanwhile.
+    root = ErrorCluster.objects.only("merged_into").get(pk=cluster.pk).root_id
     # No key: dead letters that arrive meanwhile may still point at the cluster without waiting.
     locked = (
         ErrorCluster.objects.select_for_update(no_key=True, of=("self",)).select_related("queue").get(pk=root)
@@ -150,9 +148,7 @@ def _check(options: Options) -> None:
         raise BadOptions(_("The share that stops it is 0 to 100 per cent."))
 
 
-def _create(
-    cluster: ErrorCluster, by: AbstractBaseUser | None, options: Options, override_reason: str
-) -> Redrive:
+def _create(cluster: ErrorCluster, by: Actor, options: Options, override_reason: str) -> Redrive:
     return Redrive.objects.create(
         queue=cluster.queue,
         cluster=cluster,
