@@ -69,9 +69,14 @@ def judge(facts: GateFacts) -> list[Condition]:
     return [condition for condition in conditions if condition is not None]
 
 
+def unmet_of(conditions: Iterable[Condition]) -> list[Condition]:
+    """The conditions that are not met."""
+    return [condition for condition in conditions if not condition.met]
+
+
 def is_open(conditions: Iterable[Condition]) -> bool:
     """Whether every condition is met."""
-    return all(condition.met for condition in conditions)
+    return not unmet_of(conditions)
 
 
 def _diagnosed(facts: GateFacts) -> Condition:

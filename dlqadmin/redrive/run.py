@@ -21,7 +21,7 @@ from dlqadmin.messages.wakeups import wake
 from dlqadmin.redrive.diagnose import refute
 from dlqadmin.redrive.facts import gate_facts
 from dlqadmin.redrive.figures import read_figures, why_silent
-from dlqadmin.redrive.gate import judge
+from dlqadmin.redrive.gate import judge, unmet_of
 from dlqadmin.redrive.models import Redrive, RedriveItem
 from dlqadmin.redrive.pace import Act, Decision, Figures, Why, decide, refutes
 
@@ -206,7 +206,7 @@ def _release(redrive: Redrive) -> bool:
     if redrive.cluster and not redrive.override_reason:
         # What is being redriven is not open any more: how many there are was judged at the start.
         facts = replace(gate_facts(redrive.cluster), approval_above=None)
-        if unmet := [condition for condition in judge(facts) if not condition.met]:
+        if unmet := unmet_of(judge(facts)):
             _set_state(redrive, Redrive.State.HELD, f"{GATE_CLOSED} {unmet[0].text}")
             return False
     changed = Redrive.objects.filter(pk=redrive.pk, rest_from=None, state__in=LIVE)

@@ -7,7 +7,7 @@ from enum import StrEnum
 from django.db import connection
 
 from dlqadmin.redrive.facts import facts_of
-from dlqadmin.redrive.gate import Condition, Rule, is_open, judge
+from dlqadmin.redrive.gate import Condition, GateFacts, Rule, is_open, judge, unmet_of
 
 # Of a group: what its root says, whether letters of it are on their way, and when the last came.
 _MARKS = """
@@ -57,10 +57,15 @@ class Progress:
 
 def progress_of(cluster_ids: list[int]) -> dict[int, Progress]:
     """The progress of each of these clusters, by id."""
-    marks = _marks(cluster_ids)
+    return progress_by(facts_of(cluster_ids))
+
+
+def progress_by(facts: dict[int, GateFacts]) -> dict[int, Progress]:
+    """The progress of the clusters of these facts, by id."""
+    marks = _marks(list(facts))
     found = {}
-    for cluster, facts in facts_of(cluster_ids).items():
-        conditions = judge(facts)
+    for cluster, known in facts.items():
+        conditions = judge(known)
         found[cluster] = Progress(stage_of(conditions, marks[cluster]), is_open(conditions))
     return found
 
@@ -75,7 +80,7 @@ def stage_of(conditions: list[Condition], marks: Marks) -> Stage:
         return Stage.CLOSED
     if marks.muted:
         return Stage.MUTED
-    unmet = {condition.rule for condition in conditions if not condition.met}
+    unmet = {condition.rule for condition in unmet_of(conditions)}
     if unmet & {Rule.FIX_HOLDS, Rule.DID_NOT_COME_BACK} or came_back:
         return Stage.CAME_BACK
     if Rule.DIAGNOSED in unmet:

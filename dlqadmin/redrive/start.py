@@ -23,7 +23,7 @@ from dlqadmin.clusters.models import ErrorCluster
 from dlqadmin.people.audit import Actor, actor_name, record
 from dlqadmin.redrive.diagnose import current_diagnosis
 from dlqadmin.redrive.facts import gate_facts
-from dlqadmin.redrive.gate import Condition, judge
+from dlqadmin.redrive.gate import Condition, judge, unmet_of
 from dlqadmin.redrive.models import Redrive
 from dlqadmin.redrive.plan import DROPPED, GROUP
 
@@ -124,7 +124,7 @@ def start_redrive(
     locked = (
         ErrorCluster.objects.select_for_update(no_key=True, of=("self",)).select_related("queue").get(pk=root)
     )
-    unmet = [condition for condition in judge(gate_facts(locked, starter=by)) if not condition.met]
+    unmet = unmet_of(judge(gate_facts(locked, starter=by)))
     if unmet and not override_reason.strip():
         raise GateClosed(unmet)
     redrive = _create(locked, by, options, override_reason.strip() if unmet else "")

@@ -20,10 +20,10 @@ from dlqadmin.deadletters.parameters import places_of
 from dlqadmin.people.models import AuditEntry
 from dlqadmin.people.permissions import may, visible_owners
 from dlqadmin.redrive.diagnose import InvalidDiagnosis, current_diagnosis, sign_diagnosis
-from dlqadmin.redrive.facts import gate_facts
-from dlqadmin.redrive.gate import is_open, judge
+from dlqadmin.redrive.facts import facts_of
 from dlqadmin.redrive.models import Diagnosis, Redrive
-from dlqadmin.redrive.stages import progress_of
+from dlqadmin.redrive.stages import progress_by
+from dlqadmin.web.gate import gate_of
 from dlqadmin.web.load import load_cluster, load_root
 from dlqadmin.web.redrives import with_counts
 from dlqadmin.web.routes import route, signed_in_user
@@ -105,7 +105,7 @@ def diagnose_cluster(request: HttpRequest, cluster: ErrorCluster) -> HttpRespons
 
 def cluster_page(request: HttpRequest, cluster: ErrorCluster, status: int = 200, **more: Any) -> HttpResponse:
     """The page, with `more`: a form as it was filled in, what was `wrong`, a preview."""
-    conditions = judge(gate_facts(cluster))
+    facts = facts_of([cluster.pk])
     diagnosis = current_diagnosis(cluster)
     letters = DeadLetter.objects.of_cluster(cluster)
     leaves = leaf_rows(cluster)
@@ -113,12 +113,10 @@ def cluster_page(request: HttpRequest, cluster: ErrorCluster, status: int = 200,
     context = {
         "cluster": cluster,
         "queue": cluster.queue,
-        "progress": progress_of([cluster.pk])[cluster.pk],
+        "progress": progress_by(facts)[cluster.pk],
         "counts": counts,
         "trend": trend_bars(trend_of([leaf.pk for leaf in leaves], timezone.now())),
-        "conditions": conditions,
-        "unmet": [condition for condition in conditions if not condition.met],
-        "gate_open": is_open(conditions),
+        **gate_of(facts[cluster.pk]),
         "diagnosis": diagnosis,
         "history": history_of(cluster, leaves),
         "letters": letters.open().listed()[:MOST_LETTERS],

@@ -5,8 +5,8 @@ from django.shortcuts import render
 
 from dlqadmin.deadletters.models import DeadLetter
 from dlqadmin.people.permissions import may
-from dlqadmin.redrive.facts import facts_of
-from dlqadmin.redrive.gate import Condition, judge
+from dlqadmin.redrive.facts import gate_facts
+from dlqadmin.redrive.gate import Condition, judge, unmet_of
 from dlqadmin.redrive.models import RedriveItem
 from dlqadmin.web.body import HEAD_BYTES, view_body
 from dlqadmin.web.headers import header_rows
@@ -63,5 +63,4 @@ def unmet_conditions(letter: DeadLetter) -> list[Condition]:
     """What the gate of an open letter's cluster still asks for."""
     if letter.state != DeadLetter.State.OPEN or letter.cluster is None:
         return []
-    facts = facts_of([letter.cluster.root_id])[letter.cluster.root_id]
-    return [condition for condition in judge(facts) if not condition.met]
+    return unmet_of(judge(gate_facts(letter.cluster)))

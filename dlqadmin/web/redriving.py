@@ -14,7 +14,6 @@ from dlqadmin.people.permissions import may
 from dlqadmin.redrive.control import NotNow, approve, cancel, pause, resume
 from dlqadmin.redrive.diagnose import current_diagnosis
 from dlqadmin.redrive.facts import gate_facts
-from dlqadmin.redrive.gate import is_open, judge
 from dlqadmin.redrive.models import Redrive
 from dlqadmin.redrive.plan import plan_redrive
 from dlqadmin.redrive.start import (
@@ -25,6 +24,7 @@ from dlqadmin.redrive.start import (
     Options,
     start_redrive,
 )
+from dlqadmin.web.gate import gate_of
 from dlqadmin.web.letters import LARGEST_ID
 from dlqadmin.web.load import load_redrive, load_root
 from dlqadmin.web.routes import route, signed_in_user
@@ -104,7 +104,6 @@ def redrive_cluster(request: HttpRequest, cluster: ErrorCluster) -> HttpResponse
 
 def _preview(request: HttpRequest, cluster: ErrorCluster, status: int = 200, **more: Any) -> HttpResponse:
     plan = plan_redrive(cluster)
-    conditions = judge(gate_facts(cluster, signed_in_user(request)))
     usual = Options()
     initial = {
         "canary": usual.canary,
@@ -117,9 +116,7 @@ def _preview(request: HttpRequest, cluster: ErrorCluster, status: int = 200, **m
         "queue": cluster.queue,
         "plan": plan,
         "difference": plan.open - plan.to_send - plan.duplicates - plan.stale,
-        "conditions": conditions,
-        "unmet": [condition for condition in conditions if not condition.met],
-        "gate_open": is_open(conditions),
+        **gate_of(gate_facts(cluster, signed_in_user(request))),
         "diagnosis": current_diagnosis(cluster),
         "form": RedriveForm(initial=initial),
         "may_approve": may(request.user, "redrive.approve", cluster),
