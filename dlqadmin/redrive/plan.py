@@ -24,8 +24,8 @@ DROPPED = """(CASE
 END)"""
 
 _PLAN = f"""
-SELECT count(*), count(*) FILTER (WHERE dropped = 'duplicate'), count(*) FILTER (WHERE dropped = 'stale'), max(id),
-    count(DISTINCT key), count(DISTINCT type)
+SELECT count(*), count(*) FILTER (WHERE dropped IS NULL), count(*) FILTER (WHERE dropped = 'duplicate'),
+    count(*) FILTER (WHERE dropped = 'stale'), max(id), count(DISTINCT key), count(DISTINCT type)
 FROM (
     SELECT letter.id, letter.key, letter.type, {DROPPED} AS dropped
     FROM dlqadmin_deadletter AS letter JOIN dlqadmin_sourcequeue AS queue ON queue.id = letter.queue_id
@@ -58,10 +58,14 @@ FROM dlqadmin_sourcequeue AS queue WHERE queue.id = %(queue)s
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The letters that are open, those of them that a consumer would drop, and what the target is at. `cutoff`: the
-    newest letter that is included; `since`: how many came after it; `redriving`: already on their way."""
+    """The letters that are open, those that would be sent, those that a consumer would drop, and what the target is at.
+
+    Each is counted, none derived. `cutoff`: the newest letter that is included; `since`: how many came after it;
+    `redriving`: already on their way.
+    """
 
     open: int
+    to_send: int
     duplicates: int
     stale: int
     cutoff: int | None
@@ -74,9 +78,9 @@ class Plan:
     workers: int
 
     @property
-    def to_send(self) -> int:
-        """What would be sent."""
-        return self.open - self.duplicates - self.stale
+    def difference(self) -> int:
+        """Open letters that the parts do not show; 0."""
+        return self.open - self.to_send - self.duplicates - self.stale
 
 
 @transaction.atomic
@@ -105,7 +109,7 @@ def plan_redrive(cluster: ErrorCluster, cutoff: int | None = None) -> Plan:
     values = {"cluster": cluster.root_id, "queue": cluster.queue_id, "cutoff": cutoff}
     with connection.cursor() as cursor:
         cursor.execute(_PLAN, values)
-        open_letters, duplicates, stale, newest, keys, types = cursor.fetchone()
+        open_letters, to_send, duplicates, stale, newest, keys, types = cursor.fetchone()
         values["cutoff"] = cutoff if cutoff is not None else newest
         cursor.execute(_SINCE, values)
         since = cursor.fetchone()[0] if values["cutoff"] else 0
@@ -115,6 +119,7 @@ def plan_redrive(cluster: ErrorCluster, cutoff: int | None = None) -> Plan:
         waiting, paused, workers = cursor.fetchone()
     return Plan(
         open_letters,
+        to_send,
         duplicates,
         stale,
         values["cutoff"],

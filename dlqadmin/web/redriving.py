@@ -115,7 +115,6 @@ def _preview(request: HttpRequest, cluster: ErrorCluster, status: int = 200, **m
         "cluster": cluster,
         "queue": cluster.queue,
         "plan": plan,
-        "difference": plan.open - plan.to_send - plan.duplicates - plan.stale,
         **gate_of(gate_facts(cluster, signed_in_user(request))),
         "diagnosis": current_diagnosis(cluster),
         "form": RedriveForm(initial=initial),
