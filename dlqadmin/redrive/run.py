@@ -113,13 +113,13 @@ def advance_redrives() -> None:
         look_at_held(redrive)
     ended = redrives.exclude(state__in=(*LIVE, Redrive.State.HELD))
     for redrive in ended.filter(items__outcome=RedriveItem.Outcome.SENT).distinct():
-        collect_outcomes(redrive)
+        _collect(redrive)
 
 
 def advance(redrive: Redrive, seconds: float = TURN_SECONDS) -> None:
     """Take a redrive as far as it goes within about so long."""
     end = time.monotonic() + seconds
-    collect_outcomes(redrive)
+    _collect(redrive)
     figures = read_figures(redrive)
     decision = decide(figures)
     while decision.act in (Act.SEND, Act.RELEASE) and time.monotonic() < end:
@@ -140,11 +140,11 @@ def advance(redrive: Redrive, seconds: float = TURN_SECONDS) -> None:
 
 def look_at_held(redrive: Redrive) -> None:
     """What was held because its canary failed once ends when that dies, and goes on when it succeeds after all."""
-    collect_outcomes(redrive)
+    _collect(redrive)
     figures = read_figures(redrive)
     decision = decide(figures)
-    if decision.act is Act.STOP:
-        _stop(redrive, decision, figures)
+    if decision.act in (Act.STOP, Act.FINISH):
+        _conclude(redrive, decision, figures)
     elif redrive.state_reason == HELD_BECAUSE and not figures.canary_open:
         _set_state(redrive, Redrive.State.RUNNING, "")
 
@@ -252,10 +252,18 @@ def _set_state(redrive: Redrive, state: Redrive.State, reason: str) -> bool:
 
 @guarded()
 def collect_outcomes(redrive: Redrive) -> Counter[str]:
-    """Bring the items up to date with their letters, and finish the redrive when none is open; the counts by outcome.
+    """Bring the items up to date with their letters, and end the redrive when none is open; the counts by outcome."""
+    _collect(redrive)
+    found = count_outcomes(redrive)
+    if not found[RedriveItem.Outcome.PENDING] and not found[RedriveItem.Outcome.SENT]:
+        figures = read_figures(redrive)
+        _conclude(redrive, decide(figures), figures)
+    return found
 
-    A redrive that was stalled runs again when letters have outcomes.
-    """
+
+@guarded()
+def _collect(redrive: Redrive) -> None:
+    """Bring the items up to date with their letters; a redrive that was stalled runs again when some have outcomes."""
     with connection.cursor() as cursor:
         cursor.execute(_COLLECT, {"redrive": redrive.pk, "same": SAME_ERROR, "another": ANOTHER_ERROR})
         if cursor.rowcount:
@@ -263,19 +271,6 @@ def collect_outcomes(redrive: Redrive) -> Counter[str]:
             Redrive.objects.filter(pk=redrive.pk, state=Redrive.State.STALLED).update(
                 state=Redrive.State.RUNNING, state_reason=""
             )
-    found = count_outcomes(redrive)
-    if not found[RedriveItem.Outcome.PENDING] and not found[RedriveItem.Outcome.SENT]:
-        _end(redrive)
-    return found
-
-
-def _end(redrive: Redrive) -> None:
-    figures = read_figures(redrive)
-    decision = decide(figures)
-    if decision.act is Act.STOP:
-        _stop(redrive, decision, figures)
-    else:
-        _finish(redrive, figures)
 
 
 def count_outcomes(redrive: Redrive) -> Counter[str]:
