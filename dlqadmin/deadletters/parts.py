@@ -5,12 +5,10 @@ portion, each in a transaction: it may be killed at any moment.
 """
 
 import hashlib
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from django.db import connection
 from django.utils.translation import gettext as _
 
 from dlqadmin.clock import ClockTimestamp, db_now
@@ -19,6 +17,7 @@ from dlqadmin.clusters.groups import changing_groups
 from dlqadmin.clusters.models import ClusterVerdict, ErrorCluster, SplitRule
 from dlqadmin.clusters.splitting import BadPattern, Rule, compiled, holds
 from dlqadmin.deadletters.models import DeadLetter, DeadLetterQuerySet
+from dlqadmin.deadletters.moving import move_letters
 from dlqadmin.leases.run import guarded
 from dlqadmin.people.audit import Actor, actor_name, record
 
@@ -28,21 +27,6 @@ PORTION = 500
 SETTLED = timedelta(minutes=1)  # no capture lasts longer
 
 SPLITTING = "EXISTS (SELECT FROM dlqadmin_splitrule WHERE finished_at IS NULL)"
-
-# Letters that were assigned before the rule was there. Their counts are of the hours in which they died.
-_MOVE = """
-WITH moved AS (
-    UPDATE dlqadmin_deadletter SET cluster_id = %(target)s WHERE id = ANY(%(letters)s) AND cluster_id = %(leaf)s
-    RETURNING state, died_at
-), sums AS (
-    SELECT count(*) FILTER (WHERE state = 'open') AS opened, count(*) AS total, max(died_at) AS at FROM moved
-    GROUP BY date_trunc('hour', died_at)
-), posted AS (
-    INSERT INTO dlqadmin_clusterdelta (cluster_id, opened, total, at)
-    SELECT %(target)s, opened, total, at FROM sums UNION ALL SELECT %(leaf)s, -opened, -total, at FROM sums
-)
-SELECT coalesce(sum(total), 0)::bigint FROM sums
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +60,7 @@ def split_part(
     value: str = "",
     pattern: str = "",
 ) -> SplitRule:
-    """Tell a part of `leaf` apart: a new cluster. Raises BadPattern; ValueError if the same was split before."""
+    """Tell a part of `leaf` apart: a new cluster. Raises BadPattern, also if the same was split before."""
     rule = _rule(position, value, pattern)
     name = hashlib.sha256(f"{leaf.fingerprint}\0{position}\0{value}\0{pattern}".encode()).hexdigest()
     with changing_groups(leaf.queue_id):
@@ -136,7 +120,8 @@ def _move_portion(rule: SplitRule) -> bool:
         last = not rows and db_now() > rule.at + SETTLED
         if last:
             rows = _told(letters.filter(died_at__gt=rule.at - SETTLED))
-        rule.moved += _move(rule, [pk for pk, *told in rows if _is_part(judged, *told)])
+        part = {pk: rule.target_id for pk, *told in rows if _is_part(judged, *told)}
+        rule.moved += move_letters(rule.cluster_id, part)
         if last:
             rule.finished_at = ClockTimestamp()
         elif rows:
@@ -147,13 +132,6 @@ def _move_portion(rule: SplitRule) -> bool:
 
 def _told(letters: DeadLetterQuerySet) -> list[Any]:
     return list(letters.values_list("pk", "error_class", "error_text", "traceback"))
-
-
-def _move(rule: SplitRule, letters: Sequence[int]) -> int:
-    with connection.cursor() as cursor:
-        cursor.execute(_MOVE, {"letters": list(letters), "leaf": rule.cluster_id, "target": rule.target_id})
-        moved: int = cursor.fetchone()[0]
-    return moved
 
 
 def _rule(position: int | None, value: str, pattern: str) -> Rule:

@@ -11,14 +11,13 @@ Every step is a transaction that can be repeated, so the job may be killed at an
 
 from collections import Counter
 
-from django.db import connection
-
 from dlqadmin.clock import ClockTimestamp
 from dlqadmin.clusters.assign import Told, assign_all
 from dlqadmin.clusters.fingerprint import VERSION
 from dlqadmin.clusters.groups import changing_groups
 from dlqadmin.clusters.models import ClusterVerdict, ErrorCluster
 from dlqadmin.deadletters.models import DeadLetter
+from dlqadmin.deadletters.moving import move_letters
 from dlqadmin.leases.run import guarded
 
 ASKED = 2_000  # letters that choose the successor
@@ -29,20 +28,6 @@ PORTION = 500
 OUTDATED = (
     f"EXISTS (SELECT FROM dlqadmin_errorcluster WHERE keyed_at IS NULL AND fingerprint_version < {VERSION})"
 )
-
-_MOVE = """
-WITH wanted AS (
-    SELECT * FROM unnest(%(letters)s::bigint[], %(leaves)s::bigint[]) AS wanted (letter, leaf)
-), moved AS (
-    UPDATE dlqadmin_deadletter AS letter SET cluster_id = wanted.leaf FROM wanted
-    WHERE letter.id = wanted.letter AND letter.cluster_id = %(old)s RETURNING wanted.leaf, letter.state, letter.died_at
-), sums AS (
-    SELECT leaf, count(*) FILTER (WHERE state = 'open') AS opened, count(*) AS total, max(died_at) AS at FROM moved
-    GROUP BY leaf, date_trunc('hour', died_at)
-)
-INSERT INTO dlqadmin_clusterdelta (cluster_id, opened, total, at)
-SELECT leaf, opened, total, at FROM sums UNION ALL SELECT %(old)s, -opened, -total, at FROM sums
-"""
 
 
 def recluster() -> None:
@@ -81,8 +66,7 @@ def _move_portion(leaf: ErrorCluster) -> bool:
         rows = list(letters.values_list("pk", "error_class", "error_text", "traceback")[:PORTION])
         if rows:
             leaves = _leaves(leaf, [Told(*told) for _, *told in rows])
-            with connection.cursor() as cursor:
-                cursor.execute(_MOVE, {"letters": [row[0] for row in rows], "leaves": leaves, "old": leaf.pk})
+            move_letters(leaf.pk, dict(zip((row[0] for row in rows), leaves, strict=True)))
     return bool(rows)
 
 
