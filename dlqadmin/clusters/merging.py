@@ -98,11 +98,11 @@ def undo(*, entry: AuditEntry, by: Actor) -> AuditEntry:
             changed = undone.update(undone_at=None, undone_by="")
         else:
             changed = _take_back(entry.after)
-        if changed and (target := entry.after.get("target")):
-            # A part of a template: its letters stay where they are, and count for the whole again.
-            _say(cluster.queue_id, [(cluster.pk, target)], same=True, by=by)
         if not changed:
             raise CannotRegroup(_("This was taken back already."))
+        if target := entry.after.get("target"):
+            # A part of a template: its letters stay where they are, and count for the whole again.
+            _say(cluster.queue_id, [(cluster.pk, target)], same=True, by=by)
         return record(by=by, action="cluster.undo", target=cluster, after={"entry": entry.pk})
 
 

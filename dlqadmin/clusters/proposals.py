@@ -7,6 +7,7 @@ from typing import Any
 from django.db import connection
 
 from dlqadmin.clusters.joining import PROPOSED_FILLS, SURE_FILLS, KeyKind
+from dlqadmin.clusters.models import ErrorCluster
 
 MOST_PROPOSALS = 20
 _MOST_KEYS = 500  # several keys name the same templates
@@ -16,7 +17,10 @@ _PROPOSED = """
 SELECT array_agg(DISTINCT root ORDER BY root), array_agg(fill ORDER BY fill) FROM (
     SELECT key.digest, key.fill, coalesce(leaf.merged_into_id, leaf.id) AS root
     FROM dlqadmin_templatekey AS key JOIN dlqadmin_errorcluster AS leaf ON leaf.id = key.cluster_id
-    WHERE key.queue_id = %(queue)s AND key.kind = %(kind)s
+    WHERE key.queue_id = %(queue)s AND key.kind = %(kind)s AND key.digest IN (
+        SELECT digest FROM dlqadmin_templatekey AS own JOIN dlqadmin_errorcluster AS leaf ON leaf.id = own.cluster_id
+        WHERE (leaf.id = %(root)s OR leaf.merged_into_id = %(root)s) AND own.kind = %(kind)s
+    )
 ) AS keyed
 GROUP BY digest HAVING count(*) BETWEEN %(least)s AND %(most)s AND count(DISTINCT root) >= %(least)s AND NOT EXISTS (
     SELECT FROM dlqadmin_clusterverdict WHERE queue_id = %(queue)s AND withdrawn_at IS NULL AND NOT same
@@ -70,10 +74,11 @@ class Proposal:
     fills: tuple[str, ...]
 
 
-def proposals_of(queue_id: int) -> list[Proposal]:
-    """The proposals for a queue, those with most templates first."""
+def proposals_of(cluster: ErrorCluster) -> list[Proposal]:
+    """The proposals that the group of `cluster` is in, those with most templates first."""
     values: dict[str, int | str] = {
-        "queue": queue_id,
+        "queue": cluster.queue_id,
+        "root": cluster.root_id,
         "kind": KeyKind.SLOT.value,
         "least": PROPOSED_FILLS,
         "most": SURE_FILLS - 1,

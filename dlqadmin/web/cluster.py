@@ -7,7 +7,6 @@ from django.contrib.auth.models import AbstractBaseUser
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
-from django.utils.translation import gettext as _said
 from django.utils.translation import gettext_lazy as _
 
 from dlqadmin.clusters.counts import counts_of, trend_of
@@ -17,31 +16,20 @@ from dlqadmin.clusters.proposals import joins_of, proposals_of
 from dlqadmin.deadletters.facets import facets_of
 from dlqadmin.deadletters.models import DeadLetter
 from dlqadmin.deadletters.parameters import places_of
-from dlqadmin.people.models import AuditEntry
 from dlqadmin.people.permissions import may, visible_owners
 from dlqadmin.redrive.diagnose import InvalidDiagnosis, current_diagnosis, sign_diagnosis
 from dlqadmin.redrive.facts import facts_of
-from dlqadmin.redrive.models import Diagnosis, Redrive
+from dlqadmin.redrive.models import Diagnosis
 from dlqadmin.redrive.stages import progress_by
 from dlqadmin.web.gate import gate_of
+from dlqadmin.web.history import UNDOABLE, history_of
 from dlqadmin.web.load import load_cluster, load_root
-from dlqadmin.web.redrives import with_counts
 from dlqadmin.web.routes import route, signed_in_user
 
 MOST_LETTERS = 10
 MOST_LEAVES = 100
 MOST_OTHERS = 20
 MUTE_HOURS = ((4, _("4 hours")), (24, _("24 hours")), (168, _("7 days")))
-# What people did, by the action of its entry.
-DEEDS = {
-    "cluster.merge": _("Merged"),
-    "cluster.split": _("Split"),
-    "cluster.tell_apart": _("Kept apart"),
-    "cluster.undo_join": _("A join was undone"),
-    "cluster.undo": _("Taken back"),
-    "cluster.rename": _("Renamed, or the note changed"),
-}
-UNDOABLE = ("cluster.merge", "cluster.split", "cluster.undo_join", "cluster.tell_apart")
 KINDS = [
     (Diagnosis.Kind.PERMANENT.value, _("permanent: it fails until something is changed")),
     (Diagnosis.Kind.TRANSIENT.value, _("transient: it passes by itself")),
@@ -118,7 +106,7 @@ def cluster_page(request: HttpRequest, cluster: ErrorCluster, status: int = 200,
         "trend": trend_bars(trend_of([leaf.pk for leaf in leaves], timezone.now())),
         **gate_of(facts[cluster.pk]),
         "diagnosis": diagnosis,
-        "history": history_of(cluster, leaves),
+        "history": history_of(leaves),
         "letters": letters.open().listed()[:MOST_LETTERS],
         "sample": letters.listed().order_by("pk").first(),
         "form": DiagnosisForm(initial=_first_draft(diagnosis)),
@@ -140,8 +128,7 @@ def grouping_of(
 ) -> dict[str, Any]:
     """What the letters share, of which templates they are, and which clusters may have the same cause."""
     pks = [leaf.pk for leaf in leaves]
-    proposals = [proposal for proposal in proposals_of(cluster.queue_id) if cluster.pk in proposal.roots]
-    roots = {root for proposal in proposals for root in proposal.roots}
+    roots = {root for proposal in proposals_of(cluster) for root in proposal.roots}
     others = ErrorCluster.objects.roots().filter(queue=cluster.queue_id).exclude(pk=cluster.pk)
     return {
         "facets": facets_of(queue_id=cluster.queue_id, leaves=pks, letters=letters),
@@ -149,7 +136,6 @@ def grouping_of(
         "joins": joins_of(pks),
         "places": places_of(leaves[0]),
         "moving": list(SplitRule.objects.filter(cluster__in=pks, finished_at=None)),
-        "proposals": proposals,
         "similar": list(others.filter(pk__in=roots)),
         "others": list(others.exclude(pk__in=roots).order_by("-open_count", "pk")[:MOST_OTHERS]),
         "also_in": also_in(
@@ -193,33 +179,3 @@ def _first_draft(diagnosis: Diagnosis | None) -> dict[str, Any]:
     if diagnosis is None or diagnosis.fix:
         return {}
     return {"kind": diagnosis.kind, "cause": diagnosis.cause, "ticket_url": diagnosis.ticket_url}
-
-
-def history_of(cluster: ErrorCluster, leaves: list[ErrorCluster]) -> list[dict[str, Any]]:
-    """What was tried, the newest first: diagnoses, redrives and what people did, each with its moment.
-
-    Of the whole group: the work on a cluster that was merged goes on here.
-    """
-    pks = [leaf.pk for leaf in leaves]
-    diagnoses = Diagnosis.objects.filter(cluster__in=pks)
-    redrives = with_counts(Redrive.objects.filter(cluster__in=pks).order_by("-pk")[:50])
-    entries = AuditEntry.objects.filter(object_type="errorcluster", object_id__in=[str(pk) for pk in pks])
-    done = entries.exclude(action="cluster.diagnose").order_by("-pk")[:50]
-    tried = [
-        *({"at": diagnosis.signed_at, "diagnosis": diagnosis} for diagnosis in diagnoses),
-        *({"at": redrive.created_at, "redrive": redrive} for redrive in redrives),
-        *({"at": entry.at, "deed": deed_of(entry), "entry": entry} for entry in done),
-    ]
-    return sorted(tried, key=lambda entry: entry["at"], reverse=True)
-
-
-def deed_of(entry: AuditEntry) -> str:
-    """What an entry tells of, in words."""
-    after = entry.after
-    if entry.action == "cluster.mute":
-        return _said("Muted") if after.get("muted_until") else _said("No longer muted")
-    if entry.action == "cluster.close":
-        return _said("Closed") if after.get("closed_at") else _said("Opened again")
-    if entry.action == "cluster.assign":
-        return _said("Taken on by %s") % after["assignee"] if after.get("assignee") else _said("Given up")
-    return str(DEEDS.get(entry.action, entry.action))

@@ -1,5 +1,6 @@
 """What people do with clusters: merge, split, tell apart, undo; name, mute, take on, close."""
 
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -17,7 +18,8 @@ from dlqadmin.clusters.models import ErrorCluster
 from dlqadmin.clusters.splitting import LONGEST_PATTERN, BadPattern
 from dlqadmin.deadletters.parts import Preview, preview_part, split_part
 from dlqadmin.people.models import AuditEntry
-from dlqadmin.web.cluster import MUTE_HOURS, UNDOABLE, cluster_page
+from dlqadmin.web.cluster import MUTE_HOURS, cluster_page
+from dlqadmin.web.history import UNDOABLE
 from dlqadmin.web.letters import LARGEST_ID
 from dlqadmin.web.load import load_root
 from dlqadmin.web.routes import route, signed_in_user
@@ -70,36 +72,25 @@ class PartForm(forms.Form):
 @route(post="cluster.regroup", load=load_root)
 def merge_clusters(request: HttpRequest, cluster: ErrorCluster) -> HttpResponse:
     """Merge the chosen clusters into this one."""
-    others = ClustersForm(cluster, request.POST).chosen()
-    try:
-        merge(into=cluster, others=others, by=signed_in_user(request))
-    except CannotRegroup as error:
-        return cluster_page(request, cluster, wrong=str(error), status=422)
-    messages.success(request, _("Merged. Letters that come later follow."))
-    return redirect("cluster", cluster.pk)
+    by, others = signed_in_user(request), ClustersForm(cluster, request.POST).chosen()
+    said = _("Merged. Letters that come later follow.")
+    return _regrouped(request, cluster, lambda: merge(into=cluster, others=others, by=by), said)
 
 
 @route(post="cluster.regroup", load=load_root)
 def tell_clusters_apart(request: HttpRequest, cluster: ErrorCluster) -> HttpResponse:
     """Say that the chosen clusters and this one have different causes."""
-    others = ClustersForm(cluster, request.POST).chosen()
-    try:
-        tell_apart(clusters=[cluster, *others], by=signed_in_user(request))
-    except CannotRegroup as error:
-        return cluster_page(request, cluster, wrong=str(error), status=422)
-    messages.success(request, _("Kept apart. This is not proposed again."))
-    return redirect("cluster", cluster.pk)
+    by, others = signed_in_user(request), ClustersForm(cluster, request.POST).chosen()
+    said = _("Kept apart. This is not proposed again.")
+    return _regrouped(request, cluster, lambda: tell_apart(clusters=[cluster, *others], by=by), said)
 
 
 @route(post="cluster.regroup", load=load_root)
 def split_templates(request: HttpRequest, cluster: ErrorCluster) -> HttpResponse:
     """Take the chosen templates out of the cluster."""
-    try:
-        split_off(cluster=cluster, leaves=_ids(request.POST, "leaves"), by=signed_in_user(request))
-    except CannotRegroup as error:
-        return cluster_page(request, cluster, wrong=str(error), status=422)
-    messages.success(request, _("Split off. Letters that come later follow."))
-    return redirect("cluster", cluster.pk)
+    by, leaves = signed_in_user(request), _ids(request.POST, "leaves")
+    said = _("Split off. Letters that come later follow.")
+    return _regrouped(request, cluster, lambda: split_off(cluster=cluster, leaves=leaves, by=by), said)
 
 
 @route(post="cluster.regroup", load=load_root)
@@ -123,16 +114,14 @@ def split_by_part(request: HttpRequest, cluster: ErrorCluster) -> HttpResponse:
 @route(post="cluster.regroup", load=load_root)
 def undo_grouping(request: HttpRequest, cluster: ErrorCluster) -> HttpResponse:
     """Take back a merge, a split or a join."""
-    by = signed_in_user(request)
-    try:
-        if entry := _entry(cluster, request.POST.get("entry", "")):
-            undo(entry=entry, by=by)
-        else:
-            undo_joins(joins=_ids(request.POST, "joins"), cluster=cluster, by=by)
-    except CannotRegroup as error:
-        return cluster_page(request, cluster, wrong=str(error), status=422)
-    messages.success(request, _("Taken back."))
-    return redirect("cluster", cluster.pk)
+    by, joins = signed_in_user(request), _ids(request.POST, "joins")
+    entry = _entry(cluster, request.POST.get("entry", ""))
+    return _regrouped(
+        request,
+        cluster,
+        lambda: undo(entry=entry, by=by) if entry else undo_joins(joins=joins, cluster=cluster, by=by),
+        _("Taken back."),
+    )
 
 
 @route(post="cluster.edit", load=load_root)
@@ -156,6 +145,18 @@ def edit_cluster(request: HttpRequest, cluster: ErrorCluster) -> HttpResponse:
             care.reopen(cluster=cluster, by=by)
     except care.NotPossible as error:
         return cluster_page(request, cluster, wrong=str(error), status=422)
+    return redirect("cluster", cluster.pk)
+
+
+def _regrouped(
+    request: HttpRequest, cluster: ErrorCluster, change: Callable[[], object], said: str
+) -> HttpResponse:
+    """Make the change and say so; what cannot be done stands on the page, with the reason."""
+    try:
+        change()
+    except CannotRegroup as error:
+        return cluster_page(request, cluster, wrong=str(error), status=422)
+    messages.success(request, said)
     return redirect("cluster", cluster.pk)
 
 

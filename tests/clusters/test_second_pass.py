@@ -131,15 +131,15 @@ def test_clusters_of_two_queues_are_not_merged(make_queue) -> None:
 def test_three_to_seven_fills_are_proposed_until_they_are_answered(queue) -> None:
     leaves = leaves_of(queue, baskets(4))
     join_new_templates()
-    (proposal,) = proposals_of(queue.pk)
+    first, *others = ErrorCluster.objects.filter(pk__in=leaves).order_by("pk")
+    (proposal,) = proposals_of(first)
     assert proposal.roots == tuple(sorted(leaves))
     assert proposal.fills == tuple(sorted(FRUITS[:4]))
-    first, *others = ErrorCluster.objects.filter(pk__in=leaves).order_by("pk")
     entry = merge(into=first, others=others, by=None)
-    assert proposals_of(queue.pk) == []
+    assert proposals_of(first) == []
     undo(entry=entry, by=None)
-    assert len(proposals_of(queue.pk)) == 1
+    assert len(proposals_of(first)) == 1
     entry = tell_apart(clusters=[first, *others], by=None)
-    assert proposals_of(queue.pk) == []
+    assert proposals_of(first) == []
     undo(entry=entry, by=None)
-    assert len(proposals_of(queue.pk)) == 1
+    assert len(proposals_of(first)) == 1
