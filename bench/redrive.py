@@ -18,6 +18,7 @@ from bench.sandbox import scratch_database
 from dlqadmin.clusters.assign import assign
 from dlqadmin.clusters.models import ErrorCluster
 from dlqadmin.deadletters.models import DeadLetter
+from dlqadmin.deadletters.sets import of_cluster
 from dlqadmin.messages.models import Message
 from dlqadmin.queues.models import SourceQueue
 from dlqadmin.redrive.diagnose import sign_diagnosis
@@ -56,7 +57,7 @@ def redrive(quick: bool, say: Say) -> Report:
             ours.append(number / _seconds(_redriven, _cluster(number)))
         say(f"the plan of {many:,} letters")
         cluster = _cluster(many)
-        plan = Figure("plan", f"preview of {many:,} letters", "s", [_seconds(plan_redrive, cluster)])
+        plan = Figure("plan", f"preview of {many:,} letters", "s", [_seconds(_plan, cluster)])
         frozen = Figure("start", f"start of {many:,} letters", "s", [_seconds(_start, cluster)])
     rate = Figure("redrive", "letters that are sent back", "letters/s", ours)
     limit = Figure("raw", "one INSERT … SELECT and one UPDATE", "letters/s", raw)
@@ -94,12 +95,16 @@ def _raw(cluster: ErrorCluster) -> None:
         cursor.execute(_MARK, [cluster.queue_id])
 
 
+def _plan(cluster: ErrorCluster) -> object:
+    return plan_redrive(of_cluster(cluster))
+
+
 def _start(cluster: ErrorCluster) -> object:
-    return start_redrive(cluster=cluster, by=None, options=NO_CANARY)
+    return start_redrive(letters=of_cluster(cluster), by=None, options=NO_CANARY)
 
 
 def _redriven(cluster: ErrorCluster) -> None:
-    begun = start_redrive(cluster=cluster, by=None, options=NO_CANARY)
+    begun = start_redrive(letters=of_cluster(cluster), by=None, options=NO_CANARY)
     while send_pending(begun):
         pass
     assert not begun.items.filter(outcome="pending").exists()

@@ -10,7 +10,7 @@ from dlqadmin.clusters.models import (
     SplitRule,
     TemplateKey,
 )
-from dlqadmin.deadletters.models import DeadLetter
+from dlqadmin.deadletters.models import DeadLetter, LetterEdit
 from dlqadmin.demo.models import Member, Notice
 from dlqadmin.leases.models import Epoch, FencedWrite, Heartbeat, Lease, TakeOver, Trigger
 from dlqadmin.messages.models import (
@@ -25,7 +25,7 @@ from dlqadmin.messages.models import (
 )
 from dlqadmin.people.models import AuditEntry, Membership, Owner
 from dlqadmin.queues.models import Account, AccountDelta, ConsumerSlot, SourceQueue
-from dlqadmin.redrive.models import Approval, Diagnosis, Redrive, RedriveItem
+from dlqadmin.redrive.models import Approval, Diagnosis, Redrive, RedriveItem, RedrivePart
 
 __all__ = [
     "Account",
@@ -50,6 +50,7 @@ __all__ = [
     "KeyArrival",
     "KeyVersion",
     "Lease",
+    "LetterEdit",
     "Member",
     "Membership",
     "Message",
@@ -60,6 +61,7 @@ __all__ = [
     "QueueKey",
     "Redrive",
     "RedriveItem",
+    "RedrivePart",
     "SourceQueue",
     "SplitRule",
     "TakeOver",

@@ -1,5 +1,6 @@
 """Dead letters."""
 
+from django.conf import settings
 from django.contrib.postgres.indexes import HashIndex
 from django.db import models
 
@@ -129,3 +130,20 @@ class DeadLetter(Envelope):
     def attempt_rows(self) -> models.QuerySet[Attempt]:
         """The failed and lost starts of the life that ended with this letter, in order."""
         return Attempt.objects.filter(lineage=self.lineage, generation=self.generation - 1).order_by("id")
+
+
+class LetterEdit(models.Model):
+    """The body that goes to work in the place of a letter's own, which stays as it was. Removed: it was undone."""
+
+    letter = models.OneToOneField(DeadLetter, on_delete=models.CASCADE, related_name="edit")
+    body = models.BinaryField()
+    reason = models.TextField()
+    patch = models.TextField(blank=True, help_text="the JSON patch that made it; empty: a person wrote it")
+    edited_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
+    )
+    edited_name = models.CharField(max_length=255)
+    edited_at = models.DateTimeField(db_default=ClockTimestamp())
+
+    def __str__(self) -> str:
+        return f"edited body of letter {self.letter_id}"

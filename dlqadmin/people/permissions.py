@@ -44,6 +44,7 @@ ACTIONS: dict[str, str] = {
     "redrive.control": Role.OPERATOR,  # pause, resume, cancel
     "redrive.override": ADMIN,
     "letter.settle": Role.OPERATOR,  # discard, resolve, open again
+    "letter.edit": Role.LEAD,  # another body goes to work
     "queue.pause": Role.OPERATOR,  # and resume
     "queue.configure": Role.LEAD,
     "queue.assign": ADMIN,

@@ -1,5 +1,6 @@
 """A person says what is wrong with a cluster, and what was done about it."""
 
+from collections.abc import Sequence
 from datetime import datetime
 
 from django.db import transaction
@@ -71,6 +72,14 @@ def sign_diagnosis(
 def current_diagnosis(cluster: ErrorCluster) -> Diagnosis | None:
     """The newest version of the cluster's diagnosis."""
     return cluster.diagnoses.order_by("-version").first()
+
+
+def current_diagnoses(cluster_ids: Sequence[int]) -> dict[int, Diagnosis]:
+    """The newest version of each of these clusters' diagnoses, by the cluster's id."""
+    newest = (
+        Diagnosis.objects.filter(cluster__in=cluster_ids).order_by("cluster", "-version").distinct("cluster")
+    )
+    return {diagnosis.cluster_id: diagnosis for diagnosis in newest}
 
 
 def refute(diagnosis: Diagnosis, why: str) -> bool:

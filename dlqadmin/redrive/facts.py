@@ -6,6 +6,7 @@ from typing import Any
 from django.contrib.auth.models import AbstractBaseUser
 from django.db import connection
 
+from dlqadmin.clusters.counts import counts_of
 from dlqadmin.clusters.models import ErrorCluster
 from dlqadmin.redrive.gate import DiagnosisFacts, GateFacts
 
@@ -16,12 +17,13 @@ SELECT cluster.id, queue.approval_above,
         AND by_id IS DISTINCT FROM diagnosis.signed_by_id AND (%(starter)s::bigint IS NULL OR by_id <> %(starter)s)),
     clock_timestamp(),
     (SELECT count(*) FROM dlqadmin_errorcluster AS leaf JOIN dlqadmin_deadletter ON cluster_id = leaf.id
-        WHERE (leaf.id = cluster.id OR leaf.merged_into_id = cluster.id) AND state = 'open'),
-    (SELECT count(*) FROM dlqadmin_errorcluster AS leaf JOIN dlqadmin_deadletter ON cluster_id = leaf.id
         WHERE (leaf.id = cluster.id OR leaf.merged_into_id = cluster.id)
             AND last_attempt_at > diagnosis.fix_effective_at AND reason <> 'worker lost'),
-    (SELECT id FROM (SELECT id FROM dlqadmin_redrive WHERE diagnosis_id = diagnosis.id ORDER BY id DESC LIMIT 1) AS last
-        WHERE EXISTS (SELECT FROM dlqadmin_redriveitem WHERE redrive_id = last.id AND outcome = 'died again')),
+    (SELECT last.redrive_id FROM (
+        SELECT id, redrive_id FROM dlqadmin_redrivepart
+        WHERE diagnosis_id = diagnosis.id AND left_out = '' ORDER BY redrive_id DESC LIMIT 1
+    ) AS last WHERE EXISTS (SELECT FROM dlqadmin_redriveitem AS item
+        WHERE item.redrive_id = last.redrive_id AND outcome = 'died again' AND part_id = last.id)),
     diagnosis.version, diagnosis.kind, diagnosis.signed_name, diagnosis.fix, diagnosis.fix_effective_at,
     CASE WHEN diagnosis.refuted_at IS NOT NULL THEN diagnosis.refuted_why END
 FROM dlqadmin_errorcluster AS cluster JOIN dlqadmin_sourcequeue AS queue ON queue.id = cluster.queue_id
@@ -38,17 +40,22 @@ def gate_facts(cluster: ErrorCluster, starter: AbstractBaseUser | None = None) -
 
 
 def facts_of(cluster_ids: list[int], starter: AbstractBaseUser | None = None) -> dict[int, GateFacts]:
-    """The facts about each of these clusters, by id. `starter`: whose own approval does not count."""
+    """The facts about redriving all open letters of each of these groups, by the id of its root.
+
+    `starter`: whose own approval does not count.
+    """
     with connection.cursor() as cursor:
         cursor.execute(_FACTS, {"clusters": cluster_ids, "starter": starter.pk if starter else None})
-        return {row[0]: _facts(*row[1:]) for row in cursor.fetchall()}
+        rows = cursor.fetchall()
+    counts = counts_of(cluster_ids)
+    return {row[0]: _facts(counts[row[0]].open, *row[1:]) for row in rows}
 
 
 def _facts(
+    letters: int,
     approval_above: int | None,
     approved_for: int | None,
     now: datetime,
-    letters: int,
     started_after_fix: int,
     came_back: int | None,
     version: int | None,
@@ -62,5 +69,5 @@ def _facts(
         now=now,
         came_back_redrive=came_back,
         approval_above=approval_above,
-        approved=approved_for is not None and letters <= approved_for,
+        approved_for=approved_for,
     )

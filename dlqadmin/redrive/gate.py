@@ -38,8 +38,10 @@ class DiagnosisFacts:
 class GateFacts:
     """All that the gate judges by.
 
-    `started_after_fix`: letters whose last attempt STARTED after the fix took effect; unknown times and lost workers
-    never count. `approval_above`: letters above which a second person must approve.
+    `letters`: of this cluster, in the set that is asked about; `set_letters`: of the whole set, if that holds those of
+    other clusters too. `started_after_fix`: letters whose last attempt STARTED after the fix took effect; unknown times
+    and lost workers never count. `approval_above`: letters of a set above which a second person must approve each of
+    its diagnoses; `approved_for`: of this cluster, so many are approved.
     """
 
     diagnosis: DiagnosisFacts | None
@@ -48,7 +50,8 @@ class GateFacts:
     now: datetime
     came_back_redrive: int | None = None
     approval_above: int | None = None
-    approved: bool = False
+    approved_for: int | None = None
+    set_letters: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +67,7 @@ class Condition:
 def judge(facts: GateFacts) -> list[Condition]:
     """Every condition that applies, met or unmet, in the order in which a person would meet them."""
     conditions = [_diagnosed(facts), _fix_declared(facts), _fix_holds(facts), _did_not_come_back(facts)]
-    if facts.approval_above is not None and facts.letters > facts.approval_above:
+    if facts.approval_above is not None and max(facts.letters, facts.set_letters) > facts.approval_above:
         conditions.append(_approved(facts, facts.approval_above))
     return [condition for condition in conditions if condition is not None]
 
@@ -134,6 +137,6 @@ def _did_not_come_back(facts: GateFacts) -> Condition | None:
 
 def _approved(facts: GateFacts, limit: int) -> Condition:
     detail = _("Needed above %d letters.") % limit
-    if facts.approved:
+    if facts.approved_for is not None and facts.letters <= facts.approved_for:
         return Condition(Rule.APPROVED, True, _("A second person has approved"), detail)
     return Condition(Rule.APPROVED, False, _("No second person has approved"), detail)

@@ -72,11 +72,9 @@ class Redrive(models.Model):
         DONE = "done"
 
     queue = models.ForeignKey(SourceQueue, on_delete=models.PROTECT, related_name="redrives")
-    cluster = models.ForeignKey(ErrorCluster, null=True, on_delete=models.PROTECT, related_name="redrives")
-    diagnosis = models.ForeignKey(Diagnosis, null=True, on_delete=models.PROTECT, related_name="redrives")
     state = models.CharField(max_length=10, choices=State, default=State.PLANNED)
     state_reason = models.TextField(blank=True)
-    filter_text = models.TextField(blank=True)
+    filter_text = models.TextField(blank=True, help_text="which letters were asked for, as a filter")
     cutoff_letter_id = models.BigIntegerField(null=True, help_text="letters after this one are not included")
     canary = models.PositiveIntegerField(default=1)
     rate = models.FloatField(null=True, help_text="letters a second; null: as fast as the window allows")
@@ -89,9 +87,6 @@ class Redrive(models.Model):
     )
     rest_from = models.DateTimeField(
         null=True, help_text="since when the rest may go; null: the canary first"
-    )
-    approved_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
     )
     created_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
@@ -122,6 +117,26 @@ class Redrive(models.Model):
         return self.queue.owner_id
 
 
+class RedrivePart(models.Model):
+    """What a redrive has of one cluster: the diagnosis that it relies on, or why the letters were left out."""
+
+    redrive = models.ForeignKey(Redrive, on_delete=models.CASCADE, related_name="parts", db_index=False)
+    cluster = models.ForeignKey(ErrorCluster, on_delete=models.PROTECT, related_name="redrive_parts")
+    diagnosis = models.ForeignKey(
+        Diagnosis, null=True, on_delete=models.PROTECT, related_name="redrive_parts"
+    )
+    letters = models.PositiveIntegerField(help_text="frozen, or left out")
+    left_out = models.TextField(blank=True, help_text="the conditions of the gate that were not met")
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["redrive", "cluster"], name="one_part_per_cluster"),
+        ]
+
+    def __str__(self) -> str:
+        return f"cluster {self.cluster_id} in redrive {self.redrive_id}"
+
+
 class Approval(models.Model):
     """A second person's word that letters of this diagnosis may go back to work, up to a number."""
 
@@ -147,7 +162,13 @@ class RedriveItem(models.Model):
         SKIPPED = "skipped"
         FAILED = "failed"
 
-    redrive = models.ForeignKey(Redrive, on_delete=models.CASCADE, related_name="items", db_index=False)
+    # A redrive has up to a million: no index and no check of what was written in the same transaction.
+    redrive = models.ForeignKey(
+        Redrive, on_delete=models.CASCADE, related_name="items", db_index=False, db_constraint=False
+    )
+    part = models.ForeignKey(
+        RedrivePart, on_delete=models.CASCADE, related_name="items", db_index=False, db_constraint=False
+    )
     letter = models.ForeignKey(DeadLetter, on_delete=models.PROTECT, related_name="redrive_items")
     outcome = models.CharField(max_length=10, choices=Outcome, default=Outcome.PENDING)
     is_canary = models.BooleanField(default=False)

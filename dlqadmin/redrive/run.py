@@ -17,51 +17,16 @@ from django.utils.translation import gettext_noop
 from dlqadmin.clock import ClockTimestamp
 from dlqadmin.clusters import counts
 from dlqadmin.leases.run import guarded
-from dlqadmin.messages.wakeups import wake
-from dlqadmin.redrive.diagnose import refute
-from dlqadmin.redrive.facts import gate_facts
 from dlqadmin.redrive.figures import read_figures, why_silent
-from dlqadmin.redrive.gate import judge, unmet_of
 from dlqadmin.redrive.models import Redrive, RedriveItem
-from dlqadmin.redrive.pace import Act, Decision, Figures, Why, decide, refutes
+from dlqadmin.redrive.pace import Act, Decision, Figures, Why, decide
+from dlqadmin.redrive.parts import closed_gates, refute_parts
+from dlqadmin.redrive.send import send_batch
 
-BATCH = 2_000
 TURN_SECONDS = 5.0
 
 # What is worked on: also what was ended with letters still on their way.
 LIVE = (Redrive.State.RUNNING, Redrive.State.STALLED)
-
-# Send and mark are one statement: a message exists exactly if its item says so. The message keeps id, key, version,
-# lineage and position; its attempts start at 0. Items were made in publish order and are taken so: a key keeps its
-# order. They are read as they were before this statement waited for the redrive's row: `sent_back_at` tells what was
-# sent meanwhile. Rows are found by arrays of ids and by nothing else (`|| ''`, `+ 0`): statistics of before a redrive
-# say that hardly a letter is being redriven, so a planner would read all of them for each batch.
-_SEND = """
-WITH live AS (
-    SELECT id, queue_id FROM dlqadmin_redrive
-    WHERE id = %(redrive)s AND state IN ('running', 'stalled') FOR UPDATE
-), batch AS (
-    SELECT item.id, item.letter_id FROM dlqadmin_redriveitem AS item JOIN live ON live.id = item.redrive_id
-    WHERE item.redrive_id = %(redrive)s AND item.outcome = 'pending' AND {which} ORDER BY item.id LIMIT {most}
-), marked AS (
-    UPDATE dlqadmin_deadletter AS letter SET sent_back_at = clock_timestamp()
-    WHERE letter.id = ANY(ARRAY(SELECT letter_id FROM batch)) AND letter.state || '' = 'redriving'
-        AND letter.sent_back_at IS NULL RETURNING letter.*
-), sent AS (
-    INSERT INTO dlqadmin_message (position, queue_id, message_id, key, version, type, body, content_type,
-        content_encoding, headers, lineage, by_key, generation, attempts, lost, suspect, available_at, published_at,
-        letter_id)
-    SELECT position, queue_id, message_id, marked.key, version, type, body, content_type, content_encoding,
-        headers, lineage, queue.ordered AND marked.key IS NOT NULL, generation, 0, 0, false, clock_timestamp(),
-        coalesce(sent_at, clock_timestamp()), marked.id
-    FROM marked JOIN dlqadmin_sourcequeue AS queue ON queue.id = marked.queue_id
-    ORDER BY position RETURNING queue_id, key, by_key, letter_id
-), announced AS (
-    INSERT INTO dlqadmin_keyarrival (queue_id, key) SELECT DISTINCT queue_id, key FROM sent WHERE by_key
-)
-UPDATE dlqadmin_redriveitem AS item SET outcome = 'sent', sent_at = clock_timestamp()
-WHERE item.id = ANY(ARRAY(SELECT id FROM batch)) AND item.letter_id + 0 = ANY(ARRAY(SELECT letter_id FROM sent))
-"""
 
 # A letter that died again is compared with the one that it has become: the same group of clusters is the same error.
 _COLLECT = """
@@ -84,7 +49,8 @@ WHERE item.redrive_id = %(redrive)s AND item.outcome = 'sent' AND letter.id = it
 _LET_GO = f"""
 WITH items AS (
     UPDATE dlqadmin_redriveitem SET outcome = 'skipped', why = %(why)s, settled_at = clock_timestamp()
-    WHERE redrive_id = %(redrive)s AND outcome = 'pending' RETURNING letter_id
+    WHERE redrive_id = %(redrive)s AND outcome = 'pending' AND (%(part)s::bigint IS NULL OR part_id = %(part)s)
+    RETURNING letter_id
 ), letters AS (
     UPDATE dlqadmin_deadletter AS letter SET state = 'open', state_changed_at = clock_timestamp()
     FROM items WHERE letter.id = items.letter_id AND letter.state = 'redriving' AND letter.sent_back_at IS NULL
@@ -106,7 +72,7 @@ DIED_AGAIN = gettext_noop("Letters died again: the cause is not gone.")
 
 def advance_redrives() -> None:
     """Take every redrive that is under way as far as it goes now."""
-    redrives = Redrive.objects.select_related("queue", "diagnosis").order_by("id")
+    redrives = Redrive.objects.select_related("queue").order_by("id")
     for redrive in redrives.filter(state__in=LIVE):
         advance(redrive)
     for redrive in redrives.filter(state=Redrive.State.HELD):
@@ -124,7 +90,7 @@ def advance(redrive: Redrive, seconds: float = TURN_SECONDS) -> None:
     decision = decide(figures)
     while decision.act in (Act.SEND, Act.RELEASE) and time.monotonic() < end:
         if decision.act is Act.SEND:
-            sent = _send_batch(redrive, decision.most, figures.pending_canary > 0)
+            sent = send_batch(redrive, decision.most, figures.pending_canary > 0)
             figures = _after(figures, sent) if sent else read_figures(redrive)
             if not sent:
                 break
@@ -159,7 +125,7 @@ def send_pending(redrive: Redrive, seconds: float = TURN_SECONDS) -> int:
         decision = decide(figures)
         if decision.act is not Act.SEND:
             break
-        sent = _send_batch(redrive, decision.most, figures.pending_canary > 0)
+        sent = send_batch(redrive, decision.most, figures.pending_canary > 0)
         if not sent:
             break
         total, figures = total + sent, _after(figures, sent)
@@ -189,26 +155,15 @@ def _conclude(redrive: Redrive, decision: Decision, figures: Figures) -> None:
         _finish(redrive, figures)
 
 
-def _send_batch(redrive: Redrive, most: int, canary: bool) -> int:
-    # The number stands in the text: the plan depends on it.
-    statement = _SEND.format(which="item.is_canary" if canary else "true", most=int(min(most, BATCH)))
-    with guarded(), connection.cursor() as cursor:
-        cursor.execute(statement, {"redrive": redrive.pk})
-        sent = cursor.rowcount
-        if sent:
-            wake(redrive.queue_id)
-    return sent
-
-
 @guarded()
 def _release(redrive: Redrive) -> bool:
     """The canary has succeeded: ask the gate again, and let the rest go; whether it may."""
-    if redrive.cluster and not redrive.override_reason:
-        # What is being redriven is not open any more: how many there are was judged at the start.
-        facts = replace(gate_facts(redrive.cluster), approval_above=None)
-        if unmet := unmet_of(judge(facts)):
-            _set_state(redrive, Redrive.State.HELD, f"{GATE_CLOSED} {unmet[0].text}")
-            return False
+    closed = closed_gates(redrive)
+    if closed and len(closed) == redrive.parts.filter(left_out="").count():
+        _set_state(redrive, Redrive.State.HELD, f"{GATE_CLOSED} {next(iter(closed.values()))}")
+        return False
+    for part, why in closed.items():
+        let_go(redrive, f"{GATE_CLOSED} {why}", part)
     changed = Redrive.objects.filter(pk=redrive.pk, rest_from=None, state__in=LIVE)
     return changed.update(rest_from=ClockTimestamp()) == 1
 
@@ -219,25 +174,19 @@ def _stop(redrive: Redrive, decision: Decision, figures: Figures) -> None:
     reason = STOPPED_BECAUSE[decision.why or Why.SHARE_DIED]
     if _set_state(redrive, Redrive.State.STOPPED, reason):
         let_go(redrive, gettext_noop("the redrive stopped"))
-        _refute(redrive, figures.died)
+        refute_parts(redrive)
 
 
 @guarded()
 def _finish(redrive: Redrive, figures: Figures) -> None:
-    refuted = refutes(figures.died, figures.settled, figures.stop_percent)
-    if _set_state(redrive, Redrive.State.DONE, DIED_AGAIN if figures.died else "") and refuted:
-        _refute(redrive, figures.died)
+    if _set_state(redrive, Redrive.State.DONE, DIED_AGAIN if figures.died else "") and figures.died:
+        refute_parts(redrive)
 
 
-def _refute(redrive: Redrive, died: int) -> None:
-    if redrive.diagnosis:
-        refute(redrive.diagnosis, f"{died} of the letters of redrive {redrive.pk} died again")
-
-
-def let_go(redrive: Redrive, why: str) -> None:
-    """Open the letters that were not sent. Inside the transaction that ends the redrive."""
+def let_go(redrive: Redrive, why: str, part: int | None = None) -> None:
+    """Open the letters that were not sent, or those of one part. Inside the transaction that ends it for them."""
     with connection.cursor() as cursor:
-        cursor.execute(_LET_GO, {"redrive": redrive.pk, "why": why})
+        cursor.execute(_LET_GO, {"redrive": redrive.pk, "why": why, "part": part})
 
 
 @guarded()

@@ -5,6 +5,7 @@ from dlqadmin.consumers.run import IncomingMessage
 from dlqadmin.consumers.settle import Outcome
 from dlqadmin.deadletters.ledger import read_ledger
 from dlqadmin.deadletters.models import DeadLetter
+from dlqadmin.deadletters.sets import of_cluster
 from dlqadmin.messages.models import Message
 from dlqadmin.messages.publish import Outgoing, publish_many
 from dlqadmin.queues.models import SourceQueue
@@ -107,7 +108,7 @@ def _redrive_all(queue: SourceQueue) -> tuple[int, int, int]:
         sign_diagnosis(
             cluster=cluster, by=None, kind="permanent", cause="members are missing", fix="members added"
         )
-        run = start_redrive(cluster=cluster, by=None, options=NO_CANARY)
+        run = start_redrive(letters=of_cluster(cluster), by=None, options=NO_CANARY)
         send_pending(run)
         outcomes = collect_outcomes(run)
         if outcomes[RedriveItem.Outcome.SENT] != run.items.count():

@@ -17,10 +17,10 @@ from dlqadmin.clusters.merging import CannotRegroup, merge, split_off, tell_apar
 from dlqadmin.clusters.models import ErrorCluster
 from dlqadmin.clusters.splitting import LONGEST_PATTERN, BadPattern
 from dlqadmin.deadletters.parts import Preview, preview_part, split_part
+from dlqadmin.deadletters.query import LARGEST
 from dlqadmin.people.models import AuditEntry
 from dlqadmin.web.cluster import MUTE_HOURS, cluster_page
 from dlqadmin.web.history import UNDOABLE
-from dlqadmin.web.letters import LARGEST_ID
 from dlqadmin.web.load import load_root
 from dlqadmin.web.routes import route, signed_in_user
 
@@ -44,7 +44,7 @@ class ClustersForm(forms.Form):
 class PartForm(forms.Form):
     """A part of a template's letters: by the value of a parameter, or by a pattern."""
 
-    leaf = forms.IntegerField(min_value=1, max_value=LARGEST_ID)
+    leaf = forms.IntegerField(min_value=1, max_value=LARGEST)
     position = forms.IntegerField(min_value=0, max_value=100, required=False)
     value = forms.CharField(max_length=2_000, required=False, strip=False)
     pattern = forms.CharField(
@@ -161,11 +161,11 @@ def _regrouped(
 
 
 def _ids(data: Any, name: str) -> list[int]:
-    return [int(pk) for pk in data.getlist(name) if pk.isascii() and pk.isdigit() and int(pk) <= LARGEST_ID]
+    return [int(pk) for pk in data.getlist(name) if pk.isascii() and pk.isdigit() and int(pk) <= LARGEST]
 
 
 def _entry(cluster: ErrorCluster, pk: str) -> AuditEntry | None:
-    if not (pk.isascii() and pk.isdigit() and int(pk) <= LARGEST_ID):
+    if not (pk.isascii() and pk.isdigit() and int(pk) <= LARGEST):
         return None
     group = ErrorCluster.objects.group_of(cluster).values_list("pk", flat=True)
     entries = AuditEntry.objects.filter(pk=pk, object_type="errorcluster", action__in=UNDOABLE)

@@ -29,7 +29,8 @@ def history_of(leaves: list[ErrorCluster]) -> list[dict[str, Any]]:
     """
     pks = [leaf.pk for leaf in leaves]
     diagnoses = Diagnosis.objects.filter(cluster__in=pks)
-    redrives = with_counts(Redrive.objects.filter(cluster__in=pks).order_by("-pk")[:50])
+    sent = Redrive.objects.filter(parts__cluster__in=pks, parts__left_out="").distinct()
+    redrives = with_counts(sent.order_by("-pk")[:50])
     entries = AuditEntry.objects.filter(object_type="errorcluster", object_id__in=[str(pk) for pk in pks])
     done = entries.exclude(action="cluster.diagnose").order_by("-pk")[:50]
     tried = [

@@ -1,14 +1,17 @@
 """One dead letter: its body, headers, error, attempts, and the lives of its message."""
 
+from django.db.models import Prefetch
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
-from dlqadmin.deadletters.models import DeadLetter
+from dlqadmin.deadletters.edit import edit_of
+from dlqadmin.deadletters.models import DeadLetter, LetterEdit
 from dlqadmin.people.permissions import may
 from dlqadmin.redrive.facts import gate_facts
 from dlqadmin.redrive.gate import Condition, judge, unmet_of
 from dlqadmin.redrive.models import RedriveItem
 from dlqadmin.web.body import HEAD_BYTES, view_body
+from dlqadmin.web.diff import diff_bodies
 from dlqadmin.web.headers import header_rows
 from dlqadmin.web.load import load_letter
 from dlqadmin.web.routes import route
@@ -19,6 +22,7 @@ MOST_ATTEMPTS = 100
 @route("letter.view", load_letter)
 def letter(request: HttpRequest, letter: DeadLetter) -> HttpResponse:
     """The page of one letter."""
+    edit = edit_of(letter)
     head = letter.body_head  # type: ignore[attr-defined]
     context = {
         "letter": letter,
@@ -30,6 +34,10 @@ def letter(request: HttpRequest, letter: DeadLetter) -> HttpResponse:
         "lives": lives_of(letter),
         "unmet": unmet_conditions(letter),
         "may_settle": may(request.user, "letter.settle", letter),
+        "may_redrive": may(request.user, "redrive.start", letter),
+        "may_edit": letter.state == DeadLetter.State.OPEN and may(request.user, "letter.edit", letter),
+        "edit": edit,
+        "edit_lines": diff_bodies(bytes(letter.body or b""), bytes(edit.body)) if edit else [],
     }
     return render(request, "letter/page.html", context)
 
@@ -50,7 +58,10 @@ def letter_body(request: HttpRequest, letter: DeadLetter) -> HttpResponse:
 def lives_of(letter: DeadLetter) -> list[DeadLetter]:
     """The letters of every death of this message in order, each with the item of its last redrive as `sent_with`."""
     lives = list(
-        DeadLetter.objects.filter(lineage=letter.lineage, queue=letter.queue).listed().order_by("generation")
+        DeadLetter.objects.filter(lineage=letter.lineage, queue=letter.queue)
+        .listed()
+        .prefetch_related(Prefetch("edit", LetterEdit.objects.defer("body", "patch")))
+        .order_by("generation")
     )
     items = RedriveItem.objects.filter(letter__in=lives).select_related("redrive").order_by("pk")
     last = {item.letter_id: item for item in items}

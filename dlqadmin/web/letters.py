@@ -1,79 +1,120 @@
-"""The list of letters: filters, pages by id, and an offer of what is new. Bodies are never loaded."""
+"""The list of letters: a filter, pages by id, and an offer of what is new. Bodies are never loaded."""
 
+from dataclasses import dataclass
 from typing import Any
 
-from django import forms
 from django.http import HttpRequest, HttpResponse
-from django.utils.translation import gettext_lazy as _
 
 from dlqadmin.deadletters.models import DeadLetter, DeadLetterQuerySet
-from dlqadmin.people.permissions import visible_owners
+from dlqadmin.deadletters.query import LARGEST, BadQuery, Field, Term, parse
+from dlqadmin.deadletters.sets import LetterSet, matching
+from dlqadmin.people.permissions import may, visible_owners
 from dlqadmin.queues.models import SourceQueue
+from dlqadmin.web.asked import address
 from dlqadmin.web.live import render_live
 from dlqadmin.web.routes import route
 
 PAGE = 50
-LARGEST_ID = 2**63 - 1
+MOST_COUNTED = 10_000  # an exact count of a common word over a million letters takes seconds
 
 
-class LettersFilter(forms.Form):
-    """What the list shows. Every field can be left out; the state is then `open`."""
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The filter of the list: its text, its terms, and what is wrong with it, cut at the place of the mistake."""
 
-    queue = forms.ModelChoiceField(
-        SourceQueue.objects.none(),
-        to_field_name="name",
-        required=False,
-        label=_("Queue"),
-        empty_label=_("All queues"),
-    )
-    state = forms.ChoiceField(
-        choices=[*DeadLetter.State.choices, ("all", _("all states"))], required=False, label=_("State")
-    )
-    cluster = forms.IntegerField(required=False, min_value=1, max_value=LARGEST_ID, widget=forms.HiddenInput)
-    before = forms.IntegerField(required=False, min_value=1, max_value=LARGEST_ID)
-    after = forms.IntegerField(required=False, min_value=0, max_value=LARGEST_ID)
-    newest = forms.IntegerField(required=False, min_value=0, max_value=LARGEST_ID)
+    text: str
+    terms: tuple[Term, ...] = ()
+    mistake: str = ""
+    before: str = ""
+    wrong: str = ""
+    after: str = ""
 
-    def __init__(self, data: Any, owners: list[int] | None) -> None:
-        super().__init__({**data.dict(), "state": data.get("state") or DeadLetter.State.OPEN})
-        queues = SourceQueue.objects.visible_to_owners(owners).order_by("name")
-        self.fields["queue"].queryset = queues  # type: ignore[attr-defined]
+    @property
+    def states(self) -> set[str]:
+        """The states that are asked for; open ones if none is."""
+        return {term.text for term in self.terms if term.field is Field.STATE} or {
+            DeadLetter.State.OPEN.value
+        }
 
     def letters(self, owners: list[int] | None) -> DeadLetterQuerySet:
-        """The letters that match; none if the filter itself is wrong."""
-        if not self.is_valid():
+        """The letters that match; none if the filter cannot be read."""
+        if self.mistake:
             return DeadLetter.objects.none()
-        asked, letters = self.cleaned_data, DeadLetter.objects.visible_to_owners(owners)
-        if asked["queue"]:
-            letters = letters.filter(queue=asked["queue"])
-        if asked["state"] != "all":
-            letters = letters.filter(state=asked["state"])
-        if asked["cluster"]:
-            letters = letters.of_cluster(asked["cluster"])
-        return letters
+        letters = matching(DeadLetter.objects.visible_to_owners(owners), list(self.terms))
+        return letters if any(term.field is Field.STATE for term in self.terms) else letters.open()
 
 
 @route("letters.view")
 def letters(request: HttpRequest) -> HttpResponse:
     """Letters that match the filter, the newest first."""
-    owners = visible_owners(request.user)
-    form = LettersFilter(request.GET, owners)
-    matching = form.letters(owners)
-    newest = form.cleaned_data.get("newest")
+    owners, asked = visible_owners(request.user), asked_for(request.GET.get("q", ""))
+    found = asked.letters(owners)
+    newest = number_of(request, "newest")
     if newest is None:
-        newest = matching.order_by("-pk").values_list("pk", flat=True).first() or 0
-    rows, newer, older = page_of(matching, form.cleaned_data.get("before"), form.cleaned_data.get("after"))
+        newest = found.order_by("-pk").values_list("pk", flat=True).first() or 0
+    rows, newer, older = page_of(found, number_of(request, "before"), number_of(request, "after"))
+    total = found[: MOST_COUNTED + 1].count()
     context = {
-        "form": form,
+        "asked": asked,
         "filtered": filter_query(request),
         "rows": rows,
         "newer": newer,
         "older": older,
-        "total": matching.count(),
-        "oldest": matching.order_by("died_at").values_list("died_at", flat=True).first(),
-        "new": matching.filter(pk__gt=newest).count(),
+        "total": min(total, MOST_COUNTED),
+        "more": total > MOST_COUNTED,
+        "oldest": found.order_by("died_at").values_list("died_at", flat=True).first(),
+        "new": found.filter(pk__gt=newest)[: MOST_COUNTED + 1].count(),
+        "fields": [field.value for field in Field],
+        **acts_on(request, asked, rows),
     }
     return render_live(request, "letters/page.html", context, seconds=10, newest=newest)
+
+
+def asked_for(text: str) -> Asked:
+    """The filter that this text is."""
+    try:
+        return Asked(text, tuple(parse(text)))
+    except BadQuery as error:
+        return Asked(
+            text, (), str(error), text[: error.start], text[error.start : error.end], text[error.end :]
+        )
+
+
+def acts_on(request: HttpRequest, asked: Asked, rows: list[DeadLetter]) -> dict[str, Any]:
+    """What can be done with the letters of the list: something only if they are known to be of one queue."""
+    queue = _one_queue(asked, visible_owners(request.user))
+    state = next(iter(asked.states)) if len(asked.states) == 1 else ""
+    if queue is None or not rows or not may(request.user, "redrive.start", queue):
+        return {"queue": queue, "state": state}
+    letters = LetterSet(queue, asked.text)
+    to_redrive = address("redrive-letters", letters) if state == "open" else ""
+    to_settle = address("settle-letters", letters) if state in ("open", "discarded", "resolved") else ""
+    return {
+        "queue": queue,
+        "state": state,
+        "to_redrive": to_redrive,
+        "to_settle": to_settle,
+        "to_all": to_redrive or to_settle,
+        "may_patch": state == "open" and may(request.user, "letter.edit", queue),
+    }
+
+
+def _one_queue(asked: Asked, owners: list[int] | None) -> SourceQueue | None:
+    """The queue that the filter names, by its name or by a cluster, if these owners may see it."""
+    queues = SourceQueue.objects.visible_to_owners(owners)
+    names = [term.text for term in asked.terms if term.field is Field.QUEUE]
+    if len(names) == 1:
+        return queues.filter(name=names[0]).first()
+    clusters = [pk for term in asked.terms if term.field is Field.CLUSTER for pk in term.numbers]
+    return queues.filter(clusters=clusters[0]).first() if len(clusters) == 1 and not names else None
+
+
+def number_of(request: HttpRequest, name: str) -> int | None:
+    """The letter that an address names; None if it names none."""
+    told = request.GET.get(name, "")
+    return (
+        int(told) if told.isascii() and told.isdigit() and len(told) < 20 and int(told) <= LARGEST else None
+    )
 
 
 def page_of(

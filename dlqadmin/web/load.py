@@ -44,7 +44,7 @@ def load_root(pk: int) -> ErrorCluster:
 
 def load_redrive(pk: int) -> Redrive:
     """The redrive."""
-    return get_object_or_404(Redrive.objects.select_related("queue__owner", "cluster", "diagnosis"), pk=pk)
+    return get_object_or_404(Redrive.objects.select_related("queue__owner"), pk=pk)
 
 
 def load_alert(pk: int) -> Alert:

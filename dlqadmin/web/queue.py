@@ -58,9 +58,7 @@ def queue(request: HttpRequest, queue: SourceQueue) -> HttpResponse:
         "top_share": 100 * sizes[0]["letters"] / total if sizes else 0.0,
         "clusters": cluster_rows(sizes[:MOST_CLUSTERS], total),
         "letters": letters.listed()[:MOST_LETTERS],
-        "redrives": with_counts(
-            queue.redrives.select_related("queue", "cluster").order_by("-pk")[:MOST_REDRIVES]
-        ),
+        "redrives": with_counts(queue.redrives.select_related("queue").order_by("-pk")[:MOST_REDRIVES]),
         "alert": Alert.objects.filter(queue=queue, closed_at=None).order_by("-severity", "opened_at").first(),
         "may_configure": may(request.user, "queue.configure", queue),
     }

@@ -10,12 +10,12 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from dlqadmin.clusters.models import ErrorCluster
+from dlqadmin.deadletters.query import LARGEST
+from dlqadmin.deadletters.sets import LetterSet, of_cluster
 from dlqadmin.people.permissions import may
 from dlqadmin.redrive.control import NotNow, approve, cancel, pause, resume
-from dlqadmin.redrive.diagnose import current_diagnosis
-from dlqadmin.redrive.facts import gate_facts
 from dlqadmin.redrive.models import Redrive
-from dlqadmin.redrive.plan import plan_redrive
+from dlqadmin.redrive.plan import judge_plan, plan_redrive
 from dlqadmin.redrive.start import (
     MOST_CANARY,
     BadOptions,
@@ -24,9 +24,9 @@ from dlqadmin.redrive.start import (
     Options,
     start_redrive,
 )
-from dlqadmin.web.gate import gate_of
-from dlqadmin.web.letters import LARGEST_ID
-from dlqadmin.web.load import load_redrive, load_root
+from dlqadmin.web.asked import about_letters, address, in_list
+from dlqadmin.web.gate import shown_gate
+from dlqadmin.web.load import load_native_queue, load_redrive, load_root
 from dlqadmin.web.routes import route, signed_in_user
 
 CONTROLS = {"pause": pause, "resume": resume, "cancel": cancel}
@@ -64,7 +64,7 @@ class RedriveForm(forms.Form):
         required=False,
         help_text=gettext_lazy("then the diagnosis counts as refuted"),
     )
-    cutoff = forms.IntegerField(min_value=0, max_value=LARGEST_ID, required=False, widget=forms.HiddenInput)
+    cutoff = forms.IntegerField(min_value=0, max_value=LARGEST, required=False, widget=forms.HiddenInput)
     override_reason = forms.CharField(
         label=gettext_lazy("Reason of the override"), max_length=1_000, required=False
     )
@@ -72,38 +72,45 @@ class RedriveForm(forms.Form):
     def options(self) -> Options:
         """The options; call it when the form is valid."""
         usual, asked = Options(), self.cleaned_data
-        given = {name: asked[name] for name in ("canary", "window", "rate", "stop_percent", "cutoff")}
+        given = {name: asked[name] for name in ("canary", "window", "rate", "stop_percent")}
         return Options(
             **{name: getattr(usual, name) if value is None else value for name, value in given.items()}
         )
 
 
-@route("redrive.start", load_root, post="redrive.start")
-def redrive_cluster(request: HttpRequest, cluster: ErrorCluster) -> HttpResponse:
-    """What a redrive of the cluster's open letters would do; and its start, if the gate is open now."""
+@route("redrive.start", load_native_queue, post="redrive.start")
+@about_letters
+def redrive_letters(request: HttpRequest, letters: LetterSet) -> HttpResponse:
+    """What a redrive of these open letters would do; and its start, if the gate is open now."""
     if request.method != "POST":
-        return _preview(request, cluster)
+        return _preview(request, letters)
     form = RedriveForm(request.POST)
     if not form.is_valid():
-        return _preview(request, cluster, form=form, status=422)
+        return _preview(request, letters, form=form, status=422)
     by, reason = signed_in_user(request), form.cleaned_data["override_reason"]
-    if reason and not may(request.user, "redrive.override", cluster):
+    if reason and not may(request.user, "redrive.override", letters.queue):
         reason = ""
     try:
-        redrive = start_redrive(cluster=cluster, by=by, options=form.options(), override_reason=reason)
-    except GateClosed as closed:
-        return _preview(
-            request, cluster, form=form, refused=[condition.text for condition in closed.unmet], status=422
+        redrive = start_redrive(
+            letters=letters.up_to(form.cleaned_data["cutoff"]),
+            by=by,
+            options=form.options(),
+            override_reason=reason,
         )
+    except GateClosed as closed:
+        refused = [condition.text for condition in closed.unmet]
     except NothingToRedrive:
-        return _preview(request, cluster, form=form, refused=[_("No open letter is left.")], status=422)
+        refused = [_("No open letter is left.")]
     except BadOptions as error:
-        return _preview(request, cluster, form=form, refused=[str(error)], status=422)
-    return redirect("redrive", redrive.pk)
+        refused = [str(error)]
+    else:
+        return redirect("redrive", redrive.pk)
+    return _preview(request, letters, form=form, refused=refused, status=422)
 
 
-def _preview(request: HttpRequest, cluster: ErrorCluster, status: int = 200, **more: Any) -> HttpResponse:
-    plan = plan_redrive(cluster)
+def _preview(request: HttpRequest, letters: LetterSet, status: int = 200, **more: Any) -> HttpResponse:
+    plan = plan_redrive(letters)
+    judged = judge_plan(plan, signed_in_user(request))
     usual = Options()
     initial = {
         "canary": usual.canary,
@@ -111,28 +118,37 @@ def _preview(request: HttpRequest, cluster: ErrorCluster, status: int = 200, **m
         "stop_percent": usual.stop_percent,
         "cutoff": plan.cutoff,
     }
+    only = judged.parts[0] if len(judged.parts) == 1 else None
     context = {
-        "cluster": cluster,
-        "queue": cluster.queue,
+        "letters": letters,
+        "queue": letters.queue,
+        "list_address": in_list(letters),
         "plan": plan,
-        **gate_of(gate_facts(cluster, signed_in_user(request))),
-        "diagnosis": current_diagnosis(cluster),
+        "judged": judged,
+        "only": only,
+        **shown_gate(only.conditions if only else judged.unmet),
         "form": RedriveForm(initial=initial),
-        "may_approve": may(request.user, "redrive.approve", cluster),
-        "may_override": may(request.user, "redrive.override", cluster),
+        "may_approve": may(request.user, "redrive.approve", letters.queue),
+        "may_override": may(request.user, "redrive.override", letters.queue),
+        "may_settle": may(request.user, "letter.settle", letters.queue),
+        "may_edit_bodies": may(request.user, "letter.edit", letters.queue),
     }
     return render(request, "redrives/preview.html", context | more, status=status)
 
 
 @route(post="redrive.approve", load=load_root)
 def approve_redrive(request: HttpRequest, cluster: ErrorCluster) -> HttpResponse:
-    """A second person's word, for as many letters as are open now."""
+    """A second person's word, for the number of letters that the page named."""
+    letters = of_cluster(cluster)
+    number = request.POST.get("letters", "")
     try:
-        approve(cluster=cluster, letters=plan_redrive(cluster).open, by=signed_in_user(request))
+        if not (number.isascii() and number.isdigit() and len(number) < 10):
+            raise NotNow(_("Say for how many letters."))
+        approve(cluster=cluster, letters=int(number), by=signed_in_user(request))
     except NotNow as error:
-        return _preview(request, cluster, refused=[str(error)], status=422)
+        return _preview(request, letters, refused=[str(error)], status=422)
     messages.success(request, _("Approved."))
-    return redirect("redrive-cluster", cluster.pk)
+    return redirect(address("redrive-letters", letters))
 
 
 @route(post="redrive.control", load=load_redrive)

@@ -5,6 +5,7 @@ from django.urls import path, register_converter
 from dlqadmin.web.alerts import acknowledge_alert, alerts
 from dlqadmin.web.cluster import cluster, diagnose_cluster
 from dlqadmin.web.converters import QueueNameConverter
+from dlqadmin.web.editing import edit_body, patch_bodies
 from dlqadmin.web.grouping import (
     edit_cluster,
     merge_clusters,
@@ -20,10 +21,10 @@ from dlqadmin.web.overview import overview
 from dlqadmin.web.pause import queue_pause, queue_resume
 from dlqadmin.web.queue import queue
 from dlqadmin.web.redrives import redrive, redrives
-from dlqadmin.web.redriving import approve_redrive, control_redrive, redrive_cluster
+from dlqadmin.web.redriving import approve_redrive, control_redrive, redrive_letters
 from dlqadmin.web.session import choose_theme, sign_in, sign_out
 from dlqadmin.web.settings import queue_settings
-from dlqadmin.web.settling import resolve_dropped, settle_cluster, settle_letter
+from dlqadmin.web.settling import resolve_dropped, settle_letter, settle_letters
 from dlqadmin.web.system import system
 
 register_converter(QueueNameConverter, "queue")
@@ -39,10 +40,12 @@ urlpatterns = [
     path("letters/<int:pk>/body", letter_body, name="letter-body"),
     path("clusters/<int:pk>/", cluster, name="cluster"),
     path("clusters/<int:pk>/diagnosis/", diagnose_cluster, name="diagnose-cluster"),
-    path("clusters/<int:pk>/redrive/", redrive_cluster, name="redrive-cluster"),
+    path("queues/<queue:name>/redrive/", redrive_letters, name="redrive-letters"),
+    path("queues/<queue:name>/resolve-dropped/", resolve_dropped, name="resolve-dropped"),
+    path("queues/<queue:name>/settle/", settle_letters, name="settle-letters"),
+    path("queues/<queue:name>/patch/", patch_bodies, name="patch-letters"),
     path("clusters/<int:pk>/approve/", approve_redrive, name="approve-redrive"),
-    path("clusters/<int:pk>/resolve-dropped/", resolve_dropped, name="resolve-dropped"),
-    path("clusters/<int:pk>/settle/", settle_cluster, name="settle-cluster"),
+    path("letters/<int:pk>/edit/", edit_body, name="edit-letter"),
     path("letters/<int:pk>/settle/", settle_letter, name="settle-letter"),
     path("redrives/<int:pk>/control/", control_redrive, name="control-redrive"),
     path("clusters/<int:pk>/merge/", merge_clusters, name="merge-clusters"),

@@ -9,6 +9,7 @@ from dlqadmin.alerts.models import Notification
 from dlqadmin.clusters.models import ErrorCluster
 from dlqadmin.deadletters.ledger import read_ledger
 from dlqadmin.deadletters.models import DeadLetter
+from dlqadmin.deadletters.sets import of_cluster
 from dlqadmin.demo import library
 from dlqadmin.demo.models import Member, Notice
 from dlqadmin.messages.models import Claim, Message
@@ -47,10 +48,10 @@ def test_two_notices_die_are_diagnosed_and_go_back_to_work_when_their_cause_is_g
             "the mail to the owner",
         )
         with pytest.raises(GateClosed):
-            start_redrive(cluster=cluster, by=None, options=NO_CANARY)
+            start_redrive(letters=of_cluster(cluster), by=None, options=NO_CANARY)
         assert library.add_missing_members(by=None) == 2
         sign_diagnosis(cluster=cluster, by=None, kind="permanent", cause="missing members", fix="added them")
-        redrive = start_redrive(cluster=cluster, by=None, options=NO_CANARY)
+        redrive = start_redrive(letters=of_cluster(cluster), by=None, options=NO_CANARY)
         wait_for(lambda: state(queue) == (20, 0, 0), "20 processed and 0 dead")
         wait_for(lambda: Redrive.objects.get(pk=redrive.pk).state == "done", "the redrive to finish")
     assert sorted(Notice.objects.values_list("loan_number", flat=True)) == list(range(1, 21))

@@ -9,6 +9,7 @@ from dlqadmin.clusters.counts import counts_of, fold, prune_hours, trend_of
 from dlqadmin.clusters.merging import merge
 from dlqadmin.clusters.models import ClusterDelta, ClusterHour, ErrorCluster
 from dlqadmin.consumers.consume import consume_once
+from dlqadmin.deadletters.sets import of_cluster
 from dlqadmin.messages.publish import Outgoing, publish_many
 from dlqadmin.redrive.diagnose import sign_diagnosis
 from dlqadmin.redrive.run import send_pending
@@ -36,7 +37,7 @@ def test_letters_are_counted_as_they_come_and_leave_folded_or_not(make_queue, ha
     assert not ClusterDelta.objects.exists()
     assert ErrorCluster.objects.get().last_seen_at is not None
     sign_diagnosis(cluster=cluster, by=None, kind="permanent", cause="missing", fix="added")
-    send_pending(start_redrive(cluster=cluster, by=None, options=NO_CANARY))
+    send_pending(start_redrive(letters=of_cluster(cluster), by=None, options=NO_CANARY))
     assert counts_of([cluster.pk])[cluster.pk].open == 0
     consume_once(queue)  # they die again
     counts = counts_of([cluster.pk])[cluster.pk]

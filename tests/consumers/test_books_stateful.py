@@ -37,6 +37,7 @@ from dlqadmin.consumers.sweep import expire_claims
 from dlqadmin.deadletters.holding import letters_settled, release_parked
 from dlqadmin.deadletters.ledger import read_ledgers
 from dlqadmin.deadletters.models import DeadLetter
+from dlqadmin.deadletters.sets import of_cluster
 from dlqadmin.messages.idempotency import NO_VERSION
 from dlqadmin.messages.models import Claim as ClaimRow
 from dlqadmin.messages.models import Discard, KeyArrival, KeyVersion, Message, QueueKey
@@ -191,7 +192,7 @@ class Life(RuleBasedStateMachine):
         clusters = list(ErrorCluster.objects.filter(letters__state="open").distinct().order_by("id"))
         cluster = clusters[number % len(clusters)]
         sign_diagnosis(cluster=cluster, by=None, kind="permanent", cause="c", fix="f")
-        redrive = start_redrive(cluster=cluster, by=None, options=NO_CANARY)
+        redrive = start_redrive(letters=of_cluster(cluster), by=None, options=NO_CANARY)
         if send:
             send_pending(redrive)
 

@@ -11,6 +11,7 @@ from dlqadmin.consumers.consume import consume_batch, consume_one
 from dlqadmin.consumers.settle import Outcome
 from dlqadmin.deadletters.ledger import read_ledger
 from dlqadmin.deadletters.models import DeadLetter
+from dlqadmin.deadletters.sets import of_cluster
 from dlqadmin.messages.idempotency import enter_ids, known_ids
 from dlqadmin.messages.models import Discard, KeyVersion, Message, ProcessedId
 from dlqadmin.messages.publish import Outgoing, publish, publish_many
@@ -87,7 +88,7 @@ def redriven(queue: SourceQueue) -> DeadLetter:
     """Send the one letter of this queue back and consume it."""
     sign_diagnosis(cluster=ErrorCluster.objects.get(), by=None, kind="permanent", cause="c", fix="f")
     redrive = start_redrive(
-        cluster=ErrorCluster.objects.get(), by=None, options=replace(NO_CANARY, with_dropped=True)
+        letters=of_cluster(ErrorCluster.objects.get()), by=None, options=replace(NO_CANARY, with_dropped=True)
     )
     assert send_pending(redrive) == 1
     drain(queue)

@@ -19,6 +19,7 @@ from dlqadmin.consumers.sweep import expire_claims
 from dlqadmin.deadletters.holding import letters_settled
 from dlqadmin.deadletters.ledger import read_ledger
 from dlqadmin.deadletters.models import DeadLetter
+from dlqadmin.deadletters.sets import of_cluster
 from dlqadmin.messages.models import Attempt, Claim, KeyArrival, Message, QueueKey
 from dlqadmin.messages.ordering import blocked_keys, file_arrivals
 from dlqadmin.messages.publish import publish
@@ -249,7 +250,7 @@ def parked(ordered, journal) -> SourceQueue:
 def redrive() -> None:
     cluster = ErrorCluster.objects.get()
     sign_diagnosis(cluster=cluster, by=None, kind="permanent", cause="c", fix="f")
-    assert send_pending(start_redrive(cluster=cluster, by=None, options=NO_CANARY)) == 1
+    assert send_pending(start_redrive(letters=of_cluster(cluster), by=None, options=NO_CANARY)) == 1
 
 
 def test_a_queue_that_holds_lets_nothing_behind_a_letter_run_and_all_other_keys(parked, journal) -> None:

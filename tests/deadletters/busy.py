@@ -25,6 +25,7 @@ from dlqadmin.consumers.registry import declared  # noqa: E402
 from dlqadmin.consumers.sweep import expire_claims  # noqa: E402
 from dlqadmin.deadletters.holding import letters_settled  # noqa: E402
 from dlqadmin.deadletters.models import DeadLetter  # noqa: E402
+from dlqadmin.deadletters.sets import of_cluster  # noqa: E402
 from dlqadmin.messages.models import Claim  # noqa: E402
 from dlqadmin.messages.publish import Outgoing, publish_many  # noqa: E402
 from dlqadmin.queues import books  # noqa: E402
@@ -87,7 +88,7 @@ def redrive(queue: SourceQueue) -> None:
     for cluster in ErrorCluster.objects.filter(queue=queue):
         sign_diagnosis(cluster=cluster, by=None, kind="permanent", cause="bad luck", fix="better luck")
         with suppress(GateClosed, NothingToRedrive):
-            start_redrive(cluster=cluster, by=None, options=NO_CANARY)
+            start_redrive(letters=of_cluster(cluster), by=None, options=NO_CANARY)
     advance_redrives()
 
 

@@ -13,6 +13,7 @@ from dlqadmin.consumers.claim import claim_batch, claim_single
 from dlqadmin.consumers.consume import consume_once
 from dlqadmin.deadletters.audit import NoSuchQueue, audit_books, read_accounts
 from dlqadmin.deadletters.ledger import Ledger
+from dlqadmin.deadletters.sets import of_cluster
 from dlqadmin.messages.ordering import file_arrivals
 from dlqadmin.messages.publish import Outgoing, publish, publish_many
 from dlqadmin.queues import books
@@ -46,7 +47,7 @@ def settled(make_queue, handle) -> SourceQueue:
     consume_once(queue)
     cluster = ErrorCluster.objects.get()
     sign_diagnosis(cluster=cluster, by=None, kind="permanent", cause="missing", fix="added")
-    send_pending(start_redrive(cluster=cluster, by=None, options=NO_CANARY))
+    send_pending(start_redrive(letters=of_cluster(cluster), by=None, options=NO_CANARY))
     claim_single(queue)
     publish_many(queue, [Outgoing(type="poison", body={}, message_id=name) for name in "xyz"])
     consume_once(queue)

@@ -7,6 +7,7 @@ import django
 django.setup()
 
 from dlqadmin.clusters.models import ErrorCluster  # noqa: E402 - models need the line above
+from dlqadmin.deadletters.sets import of_cluster  # noqa: E402
 from dlqadmin.messages.publish import Outgoing, publish_many  # noqa: E402
 from dlqadmin.queues.models import SourceQueue  # noqa: E402
 from dlqadmin.redrive.diagnose import sign_diagnosis  # noqa: E402
@@ -23,7 +24,7 @@ def start() -> None:
     """Diagnose their cluster, and redrive it with a small window, so that it lasts."""
     cluster = ErrorCluster.objects.get(queue__name="redriven")
     sign_diagnosis(cluster=cluster, by=None, kind="permanent", cause="not gone", fix="gone")
-    start_redrive(cluster=cluster, by=None, options=Options(window=60))
+    start_redrive(letters=of_cluster(cluster), by=None, options=Options(window=60))
 
 
 if __name__ == "__main__":

@@ -66,7 +66,14 @@ def test_a_redrive_that_came_back_closes_it_until_the_next_diagnosis() -> None:
 def test_a_second_person_is_asked_above_the_queues_limit(letters, asked) -> None:
     facts = replace(FACTS, letters=letters, approval_above=500)
     assert (unmet(facts) == [Rule.APPROVED]) is asked
-    assert is_open(judge(replace(facts, approved=True)))
+    assert is_open(judge(replace(facts, approved_for=letters)))
+
+
+def test_in_a_large_set_of_many_causes_each_diagnosis_is_approved_for_its_own_letters() -> None:
+    facts = replace(FACTS, letters=30, set_letters=501, approval_above=500)
+    assert unmet(facts) == [Rule.APPROVED]
+    assert unmet(replace(facts, approved_for=29)) == [Rule.APPROVED]
+    assert is_open(judge(replace(facts, approved_for=30)))
 
 
 def test_it_is_open_exactly_when_no_condition_is_unmet() -> None:
@@ -78,11 +85,11 @@ def test_it_is_open_exactly_when_no_condition_is_unmet() -> None:
         replace(DIAGNOSIS, transient=True),
     ]
     for diagnosis, started, back, limit, approved in product(
-        diagnoses, (0, 1), (None, 1), (None, 1), (False, True)
+        diagnoses, (0, 1), (None, 1), (None, 1), (None, 1, 2)
     ):
         facts = GateFacts(diagnosis, 2, started, NOW, back, limit, approved)
         good = (diagnosis is DIAGNOSIS and not started) or (diagnosis is not None and diagnosis.transient)
-        good = good and back is None and (limit is None or approved)
+        good = good and back is None and (limit is None or approved == 2)
         assert is_open(judge(facts)) is good, facts
 
 

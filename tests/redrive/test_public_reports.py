@@ -8,11 +8,12 @@ from dlqadmin.clusters.models import ErrorCluster
 from dlqadmin.consumers.consume import consume_once
 from dlqadmin.deadletters.audit import audit_books
 from dlqadmin.deadletters.models import DeadLetter
+from dlqadmin.deadletters.sets import of_cluster
 from dlqadmin.deadletters.settling import discard
 from dlqadmin.messages.models import Attempt, Message
 from dlqadmin.messages.publish import Outgoing, publish, publish_many
 from dlqadmin.queues.models import SourceQueue
-from dlqadmin.redrive import run
+from dlqadmin.redrive import send
 from dlqadmin.redrive.control import cancel
 from dlqadmin.redrive.diagnose import current_diagnosis, sign_diagnosis
 from dlqadmin.redrive.plan import plan_redrive
@@ -59,7 +60,7 @@ def test_c19_a_redriven_message_that_fails_again_dies_again_in_sight(failing) ->
     queue = failing.make()
     publish(queue, type="note", body={"n": 1})
     drain(queue)
-    send_pending(start_redrive(cluster=diagnosed(queue), by=None, options=NO_CANARY))
+    send_pending(start_redrive(letters=of_cluster(diagnosed(queue)), by=None, options=NO_CANARY))
     drain(queue)
     advance_redrives()
     first, second = DeadLetter.objects.order_by("pk")
@@ -75,16 +76,18 @@ def test_c20_headers_and_identity_go_back_as_they_were(failing) -> None:
     )
     sent = Message.objects.values("message_id", "key", "version", "headers", "body", "type", "lineage").get()
     drain(queue)
-    send_pending(start_redrive(cluster=diagnosed(queue), by=None, options=NO_CANARY))
+    send_pending(start_redrive(letters=of_cluster(diagnosed(queue)), by=None, options=NO_CANARY))
     assert Message.objects.values(*sent).get() == sent
 
 
 def test_c22_a_cancelled_redrive_loses_nothing(failing, monkeypatch) -> None:
-    monkeypatch.setattr(run, "BATCH", 50)
+    monkeypatch.setattr(send, "BATCH", 50)
     queue = failing.make()
     publish_many(queue, [Outgoing(type="note", body={"n": n}) for n in range(200)])
     drain(queue)
-    redrive = start_redrive(cluster=diagnosed(queue), by=None, options=Options(canary=0, window=50))
+    redrive = start_redrive(
+        letters=of_cluster(diagnosed(queue)), by=None, options=Options(canary=0, window=50)
+    )
     send_pending(redrive)
     cancel(redrive=redrive, by=None)
     assert Message.objects.count() + DeadLetter.objects.open().count() == 200
@@ -97,9 +100,9 @@ def test_c24_and_c26_matched_selected_sent_failed_and_skipped_add_up(failing) ->
     drain(queue)
     cluster = diagnosed(queue)
     discard(letters=[DeadLetter.objects.first().pk], queue=queue, reason="x", by=None)
-    assert plan_redrive(cluster).open == 10
+    assert plan_redrive(of_cluster(cluster)).all.open == 10
     failing.bad = {3}
-    redrive = start_redrive(cluster=cluster, by=None, options=Options(canary=0, stop_percent=100))
+    redrive = start_redrive(letters=of_cluster(cluster), by=None, options=Options(canary=0, stop_percent=100))
     send_pending(redrive)
     drain(queue)
     advance_redrives()
@@ -113,11 +116,11 @@ def test_c27_and_c30_exactly_the_set_of_the_preview_is_sent(failing, make_queue)
     publish_many(queue, [Outgoing(type="note", body={"n": n}) for n in range(10)])
     drain(queue)
     cluster = ErrorCluster.objects.get()
-    cutoff = plan_redrive(cluster).cutoff
+    cutoff = plan_redrive(of_cluster(cluster)).cutoff
     publish_many(queue, [Outgoing(type="note", body={"n": n}) for n in range(10, 15)])
     drain(queue)
     sign_diagnosis(cluster=cluster, by=None, kind="permanent", cause="missing", fix="added")
-    redrive = start_redrive(cluster=cluster, by=None, options=Options(cutoff=cutoff))
+    redrive = start_redrive(letters=of_cluster(cluster).up_to(cutoff), by=None)
     assert redrive.items.count() == 10
     assert DeadLetter.objects.open().count() == 5
     assert not DeadLetter.objects.open().filter(pk__lte=cutoff).exists()
@@ -129,7 +132,7 @@ def test_c32_and_c36_lives_are_counted_by_us_and_a_fix_that_did_not_hold_is_said
     drain(queue)
     cluster = diagnosed(queue)
     for generation in (2, 3):
-        send_pending(start_redrive(cluster=cluster, by=None, options=NO_CANARY))
+        send_pending(start_redrive(letters=of_cluster(cluster), by=None, options=NO_CANARY))
         drain(queue)
         advance_redrives()
         letter = DeadLetter.objects.latest("pk")
@@ -146,10 +149,10 @@ def test_c73_old_events_are_left_out_and_the_rest_goes_oldest_first(failing) -> 
     publish_many(queue, [Outgoing(type="note", body={"n": 2}, key="b", version=n) for n in (1, 2)])
     drain(queue)
     cluster = diagnosed(queue)
-    plan = plan_redrive(cluster)
-    assert (plan.open, plan.stale, plan.to_send) == (3, 1, 2)
+    plan = plan_redrive(of_cluster(cluster))
+    assert (plan.all.open, plan.all.stale, plan.all.to_run) == (3, 1, 2)
     failing.bad, failing.seen = False, []
-    send_pending(start_redrive(cluster=cluster, by=None, options=NO_CANARY))
+    send_pending(start_redrive(letters=of_cluster(cluster), by=None, options=NO_CANARY))
     drain(queue)
     assert [(message.key, message.version) for message in failing.seen] == [(b"b", 1), (b"b", 2)]
 
@@ -162,10 +165,10 @@ def test_c74_work_that_was_done_already_is_not_done_again(failing) -> None:
     failing.bad = False
     publish(queue, type="note", body={"n": 1}, message_id="m-1")
     drain(queue)
-    assert plan_redrive(cluster).duplicates == 1
+    assert plan_redrive(of_cluster(cluster)).all.duplicates == 1
     failing.seen = []
     options = Options(canary=0, with_dropped=True)
-    send_pending(start_redrive(cluster=cluster, by=None, options=options))
+    send_pending(start_redrive(letters=of_cluster(cluster), by=None, options=options))
     drain(queue)
     assert failing.seen == []
     letter = DeadLetter.objects.get()

@@ -9,6 +9,7 @@ from dlqadmin.clusters.models import ErrorCluster
 from dlqadmin.consumers.consume import consume_once
 from dlqadmin.deadletters.ledger import read_ledger
 from dlqadmin.deadletters.models import DeadLetter
+from dlqadmin.deadletters.sets import of_cluster
 from dlqadmin.messages.models import Message
 from dlqadmin.messages.publish import Outgoing, publish_many
 from dlqadmin.people.models import AuditEntry
@@ -57,7 +58,7 @@ def diagnose(cluster, **values) -> None:
 
 def test_without_a_diagnosis_nothing_is_sent(cluster) -> None:
     with pytest.raises(GateClosed) as refused:
-        start_redrive(cluster=cluster, by=None, options=NO_CANARY)
+        start_redrive(letters=of_cluster(cluster), by=None, options=NO_CANARY)
     assert "Nobody has diagnosed it" in str(refused.value)
     assert not Redrive.objects.exists()
     assert DeadLetter.objects.open().count() == 2
@@ -69,7 +70,7 @@ def test_redriven_letters_start_at_attempt_0_with_the_same_identity_and_succeed(
     letters = {letter.message_id: letter for letter in DeadLetter.objects.all()}
     library.missing.clear()
     diagnose(cluster)
-    redrive = start_redrive(cluster=cluster, by=None, options=NO_CANARY)
+    redrive = start_redrive(letters=of_cluster(cluster), by=None, options=NO_CANARY)
     assert send_pending(redrive) == 2
     for message in Message.objects.all():
         letter = letters[message.message_id]
@@ -99,7 +100,7 @@ def test_letters_that_die_again_are_linked_refute_the_diagnosis_and_close_the_ga
     queue, library, cluster
 ) -> None:
     diagnose(cluster)
-    redrive = start_redrive(cluster=cluster, by=None, options=NO_CANARY)
+    redrive = start_redrive(letters=of_cluster(cluster), by=None, options=NO_CANARY)
     send_pending(redrive)
     for _ in range(3):
         consume_once(queue)
@@ -116,18 +117,18 @@ def test_letters_that_die_again_are_linked_refute_the_diagnosis_and_close_the_ga
     assert second.attempt_rows().count() == 3
     assert current_diagnosis(cluster).refuted_at
     with pytest.raises(GateClosed):
-        start_redrive(cluster=cluster, by=None, options=NO_CANARY)
+        start_redrive(letters=of_cluster(cluster), by=None, options=NO_CANARY)
 
 
 def test_a_new_diagnosis_after_the_cause_is_gone_opens_the_gate_again(queue, library, cluster) -> None:
     diagnose(cluster)
-    send_pending(start_redrive(cluster=cluster, by=None, options=NO_CANARY))
+    send_pending(start_redrive(letters=of_cluster(cluster), by=None, options=NO_CANARY))
     for _ in range(3):
         consume_once(queue)
     advance_redrives()
     library.missing.clear()
     diagnose(cluster, cause="really")
-    send_pending(start_redrive(cluster=cluster, by=None, options=NO_CANARY))
+    send_pending(start_redrive(letters=of_cluster(cluster), by=None, options=NO_CANARY))
     consume_once(queue)
     advance_redrives()
     assert not DeadLetter.objects.open().exists()
@@ -136,7 +137,7 @@ def test_a_new_diagnosis_after_the_cause_is_gone_opens_the_gate_again(queue, lib
 
 def test_the_set_is_frozen_at_the_start(queue, library, cluster) -> None:
     diagnose(cluster)
-    redrive = start_redrive(cluster=cluster, by=None, options=NO_CANARY)
+    redrive = start_redrive(letters=of_cluster(cluster), by=None, options=NO_CANARY)
     library.missing.add(99)
     publish_many(queue, [Outgoing(type="note", body={"n": 99})])
     for _ in range(3):
@@ -153,26 +154,26 @@ def test_a_letter_tried_after_the_fix_closes_the_gate(queue, library, cluster) -
     for _ in range(3):
         consume_once(queue)
     with pytest.raises(GateClosed, match="1 letter died after the fix"):
-        start_redrive(cluster=cluster, by=None, options=NO_CANARY)
+        start_redrive(letters=of_cluster(cluster), by=None, options=NO_CANARY)
 
 
 def test_a_cluster_without_open_letters_has_nothing_to_redrive(library, cluster) -> None:
     diagnose(cluster)
-    start_redrive(cluster=cluster, by=None, options=NO_CANARY)
+    start_redrive(letters=of_cluster(cluster), by=None, options=NO_CANARY)
     with pytest.raises(NothingToRedrive):
-        start_redrive(cluster=cluster, by=None, options=NO_CANARY)
+        start_redrive(letters=of_cluster(cluster), by=None, options=NO_CANARY)
     assert Redrive.objects.count() == 1
 
 
 def test_a_redrive_is_audited(library, cluster, make_user) -> None:
     diagnose(cluster)
-    redrive = start_redrive(cluster=cluster, by=make_user(), options=NO_CANARY)
+    redrive = start_redrive(letters=of_cluster(cluster), by=make_user(), options=NO_CANARY)
     entry = AuditEntry.objects.get(action="redrive.start")
     assert (entry.actor, entry.object_id, entry.after["letters"]) == ("operator", str(redrive.pk), 2)
 
 
 def test_more_letters_than_one_batch_are_sent_in_publish_order(queue, library, cluster, monkeypatch) -> None:
-    monkeypatch.setattr("dlqadmin.redrive.run.BATCH", 3)
+    monkeypatch.setattr("dlqadmin.redrive.send.BATCH", 3)
     library.missing |= set(range(100, 120))
     publish_many(queue, [Outgoing(type="note", body={"n": n}) for n in range(100, 120)])
     for _ in range(3):
@@ -180,7 +181,7 @@ def test_more_letters_than_one_batch_are_sent_in_publish_order(queue, library, c
     library.missing.clear()
     library.done.clear()
     diagnose(cluster)
-    redrive = start_redrive(cluster=cluster, by=None, options=NO_CANARY)
+    redrive = start_redrive(letters=of_cluster(cluster), by=None, options=NO_CANARY)
     assert send_pending(redrive) == 22
     consume_once(queue)
     assert library.done == [7, 13, *range(100, 120)]
@@ -191,8 +192,8 @@ def test_a_redrive_that_was_interrupted_anywhere_goes_on_from_its_rows(
 ) -> None:
     library.missing.clear()
     diagnose(cluster)
-    redrive = start_redrive(cluster=cluster, by=None, options=NO_CANARY)
-    monkeypatch.setattr("dlqadmin.redrive.run.BATCH", 1)
+    redrive = start_redrive(letters=of_cluster(cluster), by=None, options=NO_CANARY)
+    monkeypatch.setattr("dlqadmin.redrive.send.BATCH", 1)
     monkeypatch.setattr("dlqadmin.redrive.run.send_pending", lambda redrive: None)
     advance_redrives()  # nothing was sent, nothing is finished
     redrive.refresh_from_db()
@@ -210,7 +211,7 @@ def test_of_two_people_who_start_at_once_one_is_told_so(queue, library, cluster)
 
     def start(_: int) -> str:
         try:
-            start_redrive(cluster=cluster, by=None, options=NO_CANARY)
+            start_redrive(letters=of_cluster(cluster), by=None, options=NO_CANARY)
             return "started"
         except NothingToRedrive:
             return "nothing left"
@@ -227,7 +228,7 @@ def test_of_two_people_who_start_at_once_one_is_told_so(queue, library, cluster)
 @pytest.mark.django_db(transaction=True)
 def test_a_letter_is_sent_once_when_two_processes_advance_its_redrive(queue, library, cluster) -> None:
     diagnose(cluster)
-    redrive = start_redrive(cluster=cluster, by=None, options=NO_CANARY)
+    redrive = start_redrive(letters=of_cluster(cluster), by=None, options=NO_CANARY)
     other = Session()
     try:
         with transaction.atomic():

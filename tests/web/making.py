@@ -4,6 +4,7 @@ from typing import Any
 
 from dlqadmin.clusters.models import ErrorCluster
 from dlqadmin.deadletters.models import DeadLetter
+from dlqadmin.deadletters.sets import of_cluster
 from dlqadmin.redrive.diagnose import sign_diagnosis
 from dlqadmin.redrive.models import Redrive
 from dlqadmin.redrive.run import send_pending
@@ -14,7 +15,7 @@ def begin_redrive(letter: DeadLetter, by: Any) -> Redrive:
     """Diagnose the letter's cluster, declare the fix, start the redrive and send its letters."""
     cluster = cluster_of(letter)
     sign_diagnosis(cluster=cluster, by=by, kind="permanent", cause="A member is missing.", fix="Imported.")
-    begun = start_redrive(cluster=cluster, by=by, options=NO_CANARY)
+    begun = start_redrive(letters=of_cluster(cluster), by=by, options=NO_CANARY)
     send_pending(begun)
     return begun
 

@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 from django.contrib.auth import get_user_model
@@ -11,10 +12,13 @@ from django.urls import reverse
 
 from dlqadmin.alerts.models import Alert
 from dlqadmin.clock import db_now
+from dlqadmin.clusters.models import ErrorCluster
+from dlqadmin.deadletters.sets import of_cluster
 from dlqadmin.people.models import AuditEntry, Owner
 from dlqadmin.queues.models import SourceQueue
 from dlqadmin.redrive.models import Redrive
 from dlqadmin.redrive.run import send_pending
+from dlqadmin.web.asked import address
 from tests.web.filling import filled
 from tests.web.making import cluster_of
 
@@ -35,8 +39,10 @@ def test_from_the_dead_letter_to_the_redrive_with_links_and_forms_alone(signed_i
     page = client.get(cluster).text
     assert "Open, all met" in page
     assert "Preview the redrive of 1 letter</a>" in page
-    assert "1 letter would be sent back" in client.get(cluster + "redrive/").text
-    started = client.post(cluster + "redrive/")
+    preview = address("redrive-letters", of_cluster(cluster_of(letter)))
+    assert f'href="{unquote(preview)}"' in page
+    assert "1 letter would be sent back" in client.get(preview).text
+    started = client.post(preview)
     redrive = Redrive.objects.get()
     assert started["Location"] == reverse("redrive", args=[redrive.pk])
     send_pending(redrive)
@@ -88,7 +94,7 @@ def test_the_time_of_a_fix_is_read_as_utc(signed_in: Any, die: Any) -> None:
 
 def test_a_closed_gate_starts_nothing_and_names_what_is_unmet(signed_in: Any, die: Any) -> None:
     client, letter = signed_in("operator"), die()
-    page = client.post(reverse("redrive-cluster", args=[letter.cluster_id]))
+    page = client.post(address("redrive-letters", of_cluster(cluster_of(letter))))
     assert page.status_code == 422
     assert "The redrive did not start; nothing was sent." in page.text
     assert "Nobody has diagnosed it; No fix is declared" in page.text
@@ -96,7 +102,7 @@ def test_a_closed_gate_starts_nothing_and_names_what_is_unmet(signed_in: Any, di
 
 
 def test_a_cluster_without_open_letters_has_nothing_to_redrive(signed_in: Any, redrive: Redrive) -> None:
-    page = signed_in("operator").post(reverse("redrive-cluster", args=[redrive.cluster_id]))
+    page = signed_in("operator").post(address("redrive-letters", of_cluster(ErrorCluster.objects.get())))
     assert page.status_code == 422
     assert "No open letter is left." in page.text
     assert Redrive.objects.count() == 1

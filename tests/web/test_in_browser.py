@@ -12,9 +12,10 @@ from playwright.sync_api import BrowserContext, expect
 from dlqadmin.alerts.evaluate import evaluate
 from dlqadmin.consumers.consume import consume_once
 from dlqadmin.consumers.registry import declared
+from dlqadmin.redrive.models import Redrive
 from dlqadmin.redrive.run import collect_outcomes
 from tests.browsing import complaints_of, headless_chromium, needs_chromium
-from tests.web.making import begin_redrive, cluster_of
+from tests.web.making import begin_redrive
 
 pytestmark = [pytest.mark.browser, needs_chromium, pytest.mark.django_db(transaction=True)]
 
@@ -117,7 +118,7 @@ def test_without_scripts_a_person_diagnoses_redrives_and_acknowledges(
     page.get_by_role("link", name="Preview the redrive of 1 letter").click()
     page.get_by_role("button", name="Start the redrive").click()
     expect(page.get_by_role("heading", name="Redrive", exact=False).first).to_be_visible()
-    assert cluster_of(letter).redrives.get().created_name == "operator"
+    assert Redrive.objects.get(parts__cluster=letter.cluster).created_name == "operator"
 
 
 def test_the_sidebar_opens_on_a_phone_and_the_theme_changes_there(

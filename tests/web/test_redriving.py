@@ -7,9 +7,11 @@ from django.urls import reverse
 
 from dlqadmin.deadletters.ledger import read_ledger
 from dlqadmin.deadletters.models import DeadLetter
+from dlqadmin.deadletters.sets import of_cluster
 from dlqadmin.queues.models import SourceQueue
 from dlqadmin.redrive.diagnose import sign_diagnosis
 from dlqadmin.redrive.models import Redrive
+from dlqadmin.web.asked import address
 from tests.web.making import cluster_of
 
 
@@ -26,13 +28,24 @@ def post(client: Any, route: str, thing: Any, **data: Any) -> Any:
     return client.post(reverse(route, args=[thing.pk]), data, follow=True)
 
 
+def of(route: str, cluster: Any) -> str:
+    """The address of a page about the letters of a cluster."""
+    return address(route, of_cluster(cluster))
+
+
+def post_set(client: Any, route: str, cluster: Any, **data: Any) -> Any:
+    return client.post(of(route, cluster), data, follow=True)
+
+
 def test_the_preview_adds_up_and_its_options_are_kept(signed_in: Any, fixed: Any) -> None:
     client = signed_in()
-    page = client.get(reverse("redrive-cluster", args=[fixed.pk]))
+    page = client.get(of("redrive-letters", fixed))
     assert "3 letters would be sent back" in page.text
     assert "Adds up" in page.text
     cutoff = page.context["plan"].cutoff
-    post(client, "redrive-cluster", fixed, canary=2, window=50, rate="1.5", stop_percent=10, cutoff=cutoff)
+    post_set(
+        client, "redrive-letters", fixed, canary=2, window=50, rate="1.5", stop_percent=10, cutoff=cutoff
+    )
     redrive = Redrive.objects.get()
     assert (redrive.canary, redrive.window, redrive.rate, redrive.stop_percent) == (2, 50, 1.5, 10.0)
     assert redrive.cutoff_letter_id == cutoff
@@ -40,7 +53,7 @@ def test_the_preview_adds_up_and_its_options_are_kept(signed_in: Any, fixed: Any
 
 @pytest.mark.parametrize("wrong", [{"canary": -1}, {"window": 0}, {"rate": "x"}, {"stop_percent": 101}])
 def test_bad_options_start_nothing_and_say_where(signed_in: Any, fixed: Any, wrong: dict[str, Any]) -> None:
-    answer = post(signed_in(), "redrive-cluster", fixed, **wrong)
+    answer = post_set(signed_in(), "redrive-letters", fixed, **wrong)
     assert answer.status_code == 422
     assert f"id_{next(iter(wrong))}_error" in answer.text
     assert not Redrive.objects.exists()
@@ -48,11 +61,9 @@ def test_bad_options_start_nothing_and_say_where(signed_in: Any, fixed: Any, wro
 
 def test_only_an_admin_overrides_the_gate(signed_in: Any, die: Any) -> None:
     cluster = cluster_of(die())
-    assert post(signed_in(), "redrive-cluster", cluster, override_reason="x").status_code == 422
-    assert (
-        "Override the gate" not in signed_in("lead").get(reverse("redrive-cluster", args=[cluster.pk])).text
-    )
-    answer = post(signed_in("admin"), "redrive-cluster", cluster, override_reason="we <b>must</b>")
+    assert post_set(signed_in(), "redrive-letters", cluster, override_reason="x").status_code == 422
+    assert "Override the gate" not in signed_in("lead").get(of("redrive-letters", cluster)).text
+    answer = post_set(signed_in("admin"), "redrive-letters", cluster, override_reason="we <b>must</b>")
     assert "although the gate was closed" in answer.text
     assert "we &lt;b&gt;must&lt;/b&gt;" in answer.text
 
@@ -60,15 +71,15 @@ def test_only_an_admin_overrides_the_gate(signed_in: Any, die: Any) -> None:
 def test_a_second_person_approves(signed_in: Any, fixed: Any) -> None:
     SourceQueue.objects.update(approval_above=1)
     client = signed_in()
-    assert "No second person has approved" in post(client, "redrive-cluster", fixed).text
-    assert "Approved." in post(signed_in("lead"), "approve-redrive", fixed).text
-    assert post(client, "redrive-cluster", fixed).status_code == 200
+    assert "No second person has approved" in post_set(client, "redrive-letters", fixed).text
+    assert "Approved." in post(signed_in("lead"), "approve-redrive", fixed, letters=3).text
+    assert post_set(client, "redrive-letters", fixed).status_code == 200
     assert Redrive.objects.exists()
 
 
 def test_a_redrive_is_paused_resumed_and_cancelled(signed_in: Any, fixed: Any) -> None:
     client = signed_in()
-    post(client, "redrive-cluster", fixed)
+    post_set(client, "redrive-letters", fixed)
     redrive = Redrive.objects.get()
     for button, state in (("pause", "Paused"), ("resume", "Running"), ("cancel", "Cancelled")):
         assert state in post(client, "control-redrive", redrive, **{button: ""}).text
@@ -87,15 +98,13 @@ def test_a_letter_is_discarded_with_a_reason_and_opened_again(signed_in: Any, di
     assert read_ledger(letter.queue_id).difference == 0
 
 
-def test_all_letters_of_a_cluster_are_settled_only_if_their_number_is_typed(
-    signed_in: Any, fixed: Any
-) -> None:
+def test_all_letters_of_a_set_are_settled_only_if_their_number_is_typed(signed_in: Any, fixed: Any) -> None:
     client = signed_in()
     cutoff = DeadLetter.objects.latest("pk").pk
-    answer = post(client, "settle-cluster", fixed, discard="", reason="x", number=2, cutoff=cutoff)
-    assert (answer.status_code, "there are 3 open letters" in answer.text) == (422, True)
-    answer = post(client, "settle-cluster", fixed, discard="", reason="", number=3, cutoff=cutoff)
+    answer = post_set(client, "settle-letters", fixed, discard="", reason="x", number=2, cutoff=cutoff)
+    assert (answer.status_code, "there are 3 letters" in answer.text) == (422, True)
+    answer = post_set(client, "settle-letters", fixed, discard="", reason="", number=3, cutoff=cutoff)
     assert answer.status_code == 422
-    answer = post(client, "settle-cluster", fixed, discard="", reason="x", number=3, cutoff=cutoff)
+    answer = post_set(client, "settle-letters", fixed, discard="", reason="x", number=3, cutoff=cutoff)
     assert "3 letters were discarded." in answer.text
     assert not DeadLetter.objects.open().exists()

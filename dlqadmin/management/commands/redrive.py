@@ -1,4 +1,7 @@
-"""`manage.py redrive CLUSTER`: preview a redrive, start it, watch it; the gate is asked as on the page."""
+"""`manage.py redrive CLUSTER`, or `--queue NAME --filter TEXT`: preview a redrive, start it, watch it.
+
+The gate is asked as on the page.
+"""
 
 import time
 from typing import Any
@@ -7,11 +10,12 @@ from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from dlqadmin.clusters.models import ErrorCluster
+from dlqadmin.deadletters.query import BadQuery
+from dlqadmin.deadletters.sets import LetterSet, of_cluster
 from dlqadmin.people.permissions import may
-from dlqadmin.redrive.facts import gate_facts
-from dlqadmin.redrive.gate import judge
+from dlqadmin.queues.models import SourceQueue
 from dlqadmin.redrive.models import Redrive, RedriveItem
-from dlqadmin.redrive.plan import plan_redrive
+from dlqadmin.redrive.plan import Judged, judge_plan, plan_redrive
 from dlqadmin.redrive.run import count_outcomes
 from dlqadmin.redrive.start import BadOptions, GateClosed, NothingToRedrive, Options, start_redrive
 
@@ -25,9 +29,11 @@ class Command(BaseCommand):
     help = __doc__
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """The cluster, and what to do with it."""
+        """The letters, and what to do with them."""
         usual = Options()
-        parser.add_argument("cluster", type=int, help="the cluster's number, as its page says it")
+        parser.add_argument("cluster", type=int, nargs="?", help="the cluster's number, as its page says it")
+        parser.add_argument("--queue", help="instead of a cluster: a queue, and which of its letters")
+        parser.add_argument("--filter", default="", help='as in the list of letters: type:note age:">7d"')
         parser.add_argument("--start", action="store_true", help="start it; without this nothing is sent")
         parser.add_argument("--by", metavar="USER", help="who starts it; must be allowed to")
         parser.add_argument("--watch", action="store_true", help="follow it until it has ended")
@@ -38,31 +44,35 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Say what would happen, or do it."""
-        cluster = ErrorCluster.objects.select_related("queue").filter(pk=options["cluster"]).first()
-        if cluster is None:
-            raise CommandError(f"There is no cluster {options['cluster']}.")
-        self._preview(cluster)
+        letters = _letters(options)
+        try:
+            judged = judge_plan(plan_redrive(letters))
+        except BadQuery as error:
+            raise CommandError(f"The filter cannot be read: {error}") from error
+        self._preview(judged)
         if not options["start"]:
             return
-        redrive = _start(cluster, options)
+        redrive = _start(letters.up_to(judged.plan.cutoff), options)
         self.stdout.write(f"Redrive {redrive.pk} has started.")
         if options["watch"]:
             self._watch(redrive)
 
-    def _preview(self, cluster: ErrorCluster) -> None:
-        plan = plan_redrive(cluster)
-        self.stdout.write(f"{cluster.queue}: {cluster}")
+    def _preview(self, judged: Judged) -> None:
+        plan, sums = judged.plan, judged.sums
+        self.stdout.write(f"{plan.letters.queue}: {plan.letters.text or 'all open letters'}")
         self.stdout.write(
-            f"{plan.to_send} letters would be sent, {plan.duplicates} duplicates and {plan.stale} stale are left out."
+            f"{sums.to_run} letters would be sent, {sums.edited} of them edited; {sums.duplicates} duplicates and "
+            f"{sums.stale} stale are left out, and {judged.closed} behind closed gates."
         )
         self.stdout.write(
             f"{plan.waiting} messages wait in the queue{', which is paused' if plan.paused else ''}; "
             f"{plan.workers} workers listen."
         )
-        for condition in judge(gate_facts(cluster)):
-            self.stdout.write(
-                f"[{'x' if condition.met else ' '}] {condition.text}  {condition.detail}".rstrip()
-            )
+        for part in judged.parts:
+            self.stdout.write(f"Cluster {part.cluster.pk}, {part.letters.open} letters: {part.cluster}")
+            for condition in part.conditions:
+                mark = "x" if condition.met else " "
+                self.stdout.write(f"[{mark}] {condition.text}  {condition.detail}".rstrip())
 
     def _watch(self, redrive: Redrive) -> None:
         while True:
@@ -80,15 +90,29 @@ class Command(BaseCommand):
             raise CommandError(redrive.state_reason or f"The redrive is {redrive.state}.")
 
 
-def _start(cluster: ErrorCluster, options: dict[str, Any]) -> Redrive:
+def _letters(options: dict[str, Any]) -> LetterSet:
+    if options["queue"] and options["cluster"] is None:
+        queue = SourceQueue.objects.filter(name=options["queue"]).first()
+        if queue is None:
+            raise CommandError(f"There is no queue {options['queue']}.")
+        return LetterSet(queue, options["filter"])
+    if options["cluster"] is None or options["queue"] or options["filter"]:
+        raise CommandError("Name a cluster, or with --queue and --filter letters of a queue.")
+    cluster = ErrorCluster.objects.select_related("queue").filter(pk=options["cluster"]).first()
+    if cluster is None:
+        raise CommandError(f"There is no cluster {options['cluster']}.")
+    return of_cluster(cluster)
+
+
+def _start(letters: LetterSet, options: dict[str, Any]) -> Redrive:
     by = get_user_model().objects.filter(username=options["by"], is_active=True).first()
     if by is None:
         raise CommandError("Say with --by who starts it: there is no active user of that name.")
-    if not may(by, "redrive.start", cluster):
-        raise CommandError(f"{options['by']} may not start a redrive of this cluster.")
+    if not may(by, "redrive.start", letters.queue):
+        raise CommandError(f"{options['by']} may not start a redrive in this queue.")
     asked = Options(options["canary"], options["window"], options["rate"], options["stop_percent"])
     try:
-        return start_redrive(cluster=cluster, by=by, options=asked)
+        return start_redrive(letters=letters, by=by, options=asked)
     except GateClosed as closed:
         raise CommandError(f"The gate is closed, nothing was sent: {closed}.") from closed
     except NothingToRedrive as nothing:

@@ -1,0 +1,102 @@
+"""Sets of letters, named by a filter: what people select, and what a redrive, an edit or a discard is about."""
+
+import operator
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import Any
+
+from django.db.models import Q
+from django.db.models.functions import Coalesce
+
+from dlqadmin.clock import ClockTimestamp
+from dlqadmin.clusters.models import ErrorCluster
+from dlqadmin.deadletters.models import DeadLetter, DeadLetterQuerySet
+from dlqadmin.deadletters.query import Field, Term, parse
+from dlqadmin.queues.models import SourceQueue
+
+_SIGNS = {"=": "", ">": "__gt", ">=": "__gte", "<": "__lt", "<=": "__lte"}
+# An older letter died earlier.
+_EARLIER = {">": "__lt", ">=": "__lte", "<": "__gt", "<=": "__gte", "=": "__lte"}
+
+
+@dataclass(frozen=True, slots=True)
+class LetterSet:
+    """The letters of one queue that a filter finds. `cutoff`: the newest letter that is included, None: no bound."""
+
+    queue: SourceQueue
+    text: str
+    cutoff: int | None = None
+
+    def letters(self, state: str = DeadLetter.State.OPEN) -> DeadLetterQuerySet:
+        """The letters of the set in this state, whatever the filter says of states. Raises BadQuery."""
+        terms = [term for term in parse(self.text) if term.field is not Field.STATE]
+        letters = matching(DeadLetter.objects.filter(queue=self.queue, state=state), terms)
+        return letters if self.cutoff is None else letters.filter(pk__lte=self.cutoff)
+
+    def up_to(self, cutoff: int | None) -> "LetterSet":
+        """The same set, as far as letter `cutoff`."""
+        return replace(self, cutoff=cutoff)
+
+    def named_ids(self) -> frozenset[int]:
+        """The letters that were named one by one; none if the filter is of another kind. Raises BadQuery."""
+        terms = [term for term in parse(self.text) if term.field is not Field.STATE]
+        if not terms or any(term.field is not Field.ID for term in terms):
+            return frozenset()
+        return frozenset(pk for term in terms for pk in term.numbers)
+
+
+def of_cluster(cluster: ErrorCluster) -> LetterSet:
+    """The open letters of the cluster's group."""
+    return LetterSet(cluster.queue, f"cluster:{cluster.root_id}")
+
+
+def matching(letters: DeadLetterQuerySet, terms: list[Term]) -> DeadLetterQuerySet:
+    """Those of the letters that every field of the terms fits."""
+    by_field: dict[Field, list[Q]] = defaultdict(list)
+    for term in terms:
+        by_field[term.field].append(_CONDITIONS[term.field](term))
+    for field, conditions in by_field.items():
+        together = (
+            operator.and_
+            if field in (Field.ERROR, Field.AGE, Field.ATTEMPTS, Field.GENERATION)
+            else operator.or_
+        )
+        letters = letters.filter(reduce(together, conditions))
+    return letters
+
+
+def sql_of(letters: DeadLetterQuerySet) -> tuple[str, dict[str, Any]]:
+    """The query of these letters' ids for a larger statement with named parameters, and its own parameters."""
+    sql, values = letters.order_by().values_list("pk").query.sql_with_params()
+    names = [f"set{number}" for number in range(len(values))]
+    return sql.replace("%%", "%%%%") % tuple(f"%({name})s" for name in names), dict(
+        zip(names, values, strict=True)
+    )
+
+
+def _group(term: Term) -> Q:
+    """The letters of whatever group the clusters are part of now."""
+    roots = ErrorCluster.objects.filter(pk__in=term.numbers).values(root=Coalesce("merged_into", "pk"))
+    return Q(cluster__in=ErrorCluster.objects.filter(Q(pk__in=roots) | Q(merged_into__in=roots)))
+
+
+def _compared(column: str) -> Callable[[Term], Q]:
+    return lambda term: Q(**{f"{column}{_SIGNS[term.compared]}": term.numbers[0]})
+
+
+_CONDITIONS: dict[Field, Callable[[Term], Q]] = {
+    Field.ID: lambda term: Q(pk__in=term.numbers),
+    Field.CLUSTER: _group,
+    Field.TEMPLATE: lambda term: Q(cluster__in=term.numbers),
+    Field.QUEUE: lambda term: Q(queue__name=term.text),
+    Field.OWNER: lambda term: Q(queue__owner__slug=term.text) | Q(queue__owner__name=term.text),
+    Field.TYPE: lambda term: Q(type=term.text),
+    Field.KEY: lambda term: Q(key=term.text.encode()),
+    Field.ERROR: lambda term: Q(error_text__icontains=term.text),
+    Field.AGE: lambda term: Q(**{f"died_at{_EARLIER[term.compared]}": ClockTimestamp() - term.age}),
+    Field.ATTEMPTS: _compared("attempts"),
+    Field.GENERATION: _compared("generation"),
+    Field.STATE: lambda term: Q() if term.text == "all" else Q(state=term.text),
+}
