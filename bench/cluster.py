@@ -26,12 +26,12 @@ from dlqadmin.clusters import atoms, fingerprint
 from dlqadmin.clusters.assign import Told, assign_all
 from dlqadmin.clusters.counts import fold
 from dlqadmin.deadletters import capture
-from dlqadmin.deadletters.audit import audit_books
 from dlqadmin.deadletters.capture import Death
 from dlqadmin.deadletters.models import DeadLetter
 from dlqadmin.embedded import HOME
 from dlqadmin.messages.failure import ErrorRecord
 from dlqadmin.queues.models import SourceQueue
+from dlqadmin.redrive.audit import audit_books
 
 Say = Callable[[str], None]
 

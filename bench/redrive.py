@@ -40,7 +40,7 @@ SELECT position, queue_id, message_id, key, version, type, body, content_type, c
 FROM dlqadmin_deadletter WHERE queue_id = %s ORDER BY position
 """
 _MARK = """
-UPDATE dlqadmin_deadletter SET state = 'redriving', sent_back_at = clock_timestamp() WHERE queue_id = %s
+UPDATE dlqadmin_deadletter SET state = 'redriving', state_changed_at = clock_timestamp() WHERE queue_id = %s
 """
 
 
@@ -72,7 +72,7 @@ def redrive(quick: bool, say: Say) -> Report:
 
 def _cluster(number: int) -> ErrorCluster:
     """A diagnosed cluster with so many letters, in a queue of its own that is paused."""
-    for table in ("redriveitem", "redrive", "message"):
+    for table in ("redriveitem", "redrivepart", "redrive", "message"):
         _execute(f"DELETE FROM dlqadmin_{table}")
     DeadLetter.objects.all().delete()
     queue = SourceQueue.objects.create(name=f"bench-{secrets.token_hex(4)}", paused=True)

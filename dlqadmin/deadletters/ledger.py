@@ -31,8 +31,9 @@ SELECT queue_id, kind, sum(amount)::bigint FROM (
     SELECT queue_id, 'dead', count(*) FROM dlqadmin_deadletter
     WHERE queue_id = ANY(%(queues)s) AND state = 'open' GROUP BY 1
     UNION ALL
-    SELECT queue_id, 'dead', count(*) FROM dlqadmin_deadletter
-    WHERE queue_id = ANY(%(queues)s) AND state = 'redriving' AND sent_back_at IS NULL GROUP BY 1
+    SELECT queue_id, 'dead', count(*) FROM dlqadmin_deadletter AS letter
+    WHERE queue_id = ANY(%(queues)s) AND state = 'redriving'
+        AND NOT EXISTS (SELECT FROM dlqadmin_message WHERE letter_id = letter.id) GROUP BY 1
 ) AS entries GROUP BY queue_id, kind
 """
 

@@ -68,8 +68,8 @@ class DeadLetter(Envelope):
     state = models.CharField(max_length=10, choices=State, default=State.OPEN)
     resolution = models.CharField(max_length=10, choices=Resolution, blank=True)
     state_changed_at = models.DateTimeField(db_default=ClockTimestamp())
-    sent_back_at = models.DateTimeField(
-        null=True, help_text="when its message went back to work; from then on it counts there"
+    outcome_at = models.DateTimeField(
+        null=True, help_text="when its message, which was sent back to work, had its outcome"
     )
     previous = models.ForeignKey("self", null=True, on_delete=models.SET_NULL, related_name="next")
 

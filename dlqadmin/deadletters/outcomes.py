@@ -18,4 +18,5 @@ def mark_returned(letters: Sequence[int]) -> int:
 
 def _settle(letters: Sequence[int], state: DeadLetter.State, resolution: str) -> int:
     redriving = DeadLetter.objects.filter(pk__in=letters, state=DeadLetter.State.REDRIVING)
-    return redriving.update(state=state, resolution=resolution, state_changed_at=ClockTimestamp())
+    now = ClockTimestamp()
+    return redriving.update(state=state, resolution=resolution, state_changed_at=now, outcome_at=now)

@@ -38,7 +38,7 @@ WITH opened AS (
     FROM dlqadmin_sourcequeue AS queue
     WHERE letter.queue_id = %(queue)s AND letter.id = ANY(%(letters)s) AND queue.id = letter.queue_id
         AND (letter.state = 'discarded' OR letter.resolution IN ('by hand', 'duplicate', 'stale'))
-        AND letter.sent_back_at IS NULL
+        AND letter.outcome_at IS NULL
         AND NOT (queue.ordered AND queue.on_death = 'hold' AND letter.key IS NOT NULL)
     RETURNING letter.id, letter.cluster_id
 ), counted AS (

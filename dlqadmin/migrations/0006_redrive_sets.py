@@ -67,6 +67,12 @@ class Migration(migrations.Migration):
             name='part',
             field=models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='items', to='dlqadmin.redrivepart'),
         ),
+        migrations.RenameField(model_name='deadletter', old_name='sent_back_at', new_name='outcome_at'),
+        migrations.AlterField(
+            model_name='deadletter',
+            name='outcome_at',
+            field=models.DateTimeField(help_text='when its message, which was sent back to work, had its outcome', null=True),
+        ),
         migrations.RemoveField(model_name='redrive', name='cluster'),
         migrations.RemoveField(model_name='redrive', name='diagnosis'),
         migrations.RemoveField(model_name='redrive', name='approved_by'),

@@ -53,7 +53,7 @@ WITH items AS (
     RETURNING letter_id
 ), letters AS (
     UPDATE dlqadmin_deadletter AS letter SET state = 'open', state_changed_at = clock_timestamp()
-    FROM items WHERE letter.id = items.letter_id AND letter.state = 'redriving' AND letter.sent_back_at IS NULL
+    FROM items WHERE letter.id = items.letter_id AND letter.state = 'redriving'
     RETURNING letter.cluster_id
 )
 {counts.POST} SELECT cluster_id, count(*), 0 FROM letters WHERE cluster_id IS NOT NULL GROUP BY cluster_id

@@ -30,7 +30,7 @@ from dlqadmin.redrive.plan import DROPPED, Judged, judge_plan, plan_redrive
 _FREEZE = f"""
 WITH chosen AS (
     UPDATE dlqadmin_deadletter AS letter
-    SET state = 'redriving', state_changed_at = clock_timestamp(), sent_back_at = NULL
+    SET state = 'redriving', state_changed_at = clock_timestamp()
     FROM dlqadmin_sourcequeue AS queue, dlqadmin_errorcluster AS leaf, dlqadmin_redrivepart AS part
     WHERE letter.id IN ({{letters}}) AND letter.state = 'open' AND queue.id = letter.queue_id
         AND leaf.id = letter.cluster_id AND part.cluster_id = coalesce(leaf.merged_into_id, leaf.id)

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from dlqadmin.consumers.consume import consume_once
-from dlqadmin.deadletters.audit import audit_books
 from dlqadmin.deadletters.edit import CannotEdit, edit_letter, patch_letters, try_patch, undo_edit
 from dlqadmin.deadletters.json_patch import Patch, read_patch
 from dlqadmin.deadletters.models import DeadLetter, LetterEdit
@@ -14,6 +13,7 @@ from dlqadmin.deadletters.sets import LetterSet
 from dlqadmin.messages.publish import Outgoing, publish_many
 from dlqadmin.people.models import AuditEntry
 from dlqadmin.queues.models import SourceQueue
+from dlqadmin.redrive.audit import audit_books
 from dlqadmin.redrive.diagnose import sign_diagnosis
 from dlqadmin.redrive.run import collect_outcomes, send_pending
 from dlqadmin.redrive.start import NO_CANARY, start_redrive

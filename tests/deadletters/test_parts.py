@@ -7,10 +7,10 @@ from dlqadmin.clusters.merging import undo
 from dlqadmin.clusters.models import ErrorCluster, SplitRule
 from dlqadmin.clusters.splitting import BadPattern
 from dlqadmin.deadletters import parts
-from dlqadmin.deadletters.audit import audit_books
 from dlqadmin.deadletters.models import DeadLetter
 from dlqadmin.deadletters.parts import move_parts, preview_part, split_part
 from dlqadmin.people.models import AuditEntry
+from dlqadmin.redrive.audit import audit_books
 from tests.clusters.told import leaves_of, letters_of
 
 pytestmark = pytest.mark.django_db(transaction=True)

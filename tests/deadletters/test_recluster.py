@@ -7,9 +7,9 @@ from dlqadmin.clusters.fingerprint import VERSION
 from dlqadmin.clusters.models import ErrorCluster
 from dlqadmin.clusters.second_pass import join_new_templates
 from dlqadmin.deadletters import recluster as module
-from dlqadmin.deadletters.audit import audit_books
 from dlqadmin.deadletters.models import DeadLetter
 from dlqadmin.deadletters.recluster import recluster
+from dlqadmin.redrive.audit import audit_books
 from dlqadmin.redrive.diagnose import current_diagnosis, sign_diagnosis
 from tests.clusters.told import letters_of
 

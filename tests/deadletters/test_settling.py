@@ -6,13 +6,13 @@ import pytest
 
 from dlqadmin.clusters.counts import counts_of
 from dlqadmin.consumers.consume import consume_once
-from dlqadmin.deadletters.audit import audit_books
 from dlqadmin.deadletters.models import DeadLetter
 from dlqadmin.deadletters.settling import CannotSettle, discard, resolve, undo_settling
 from dlqadmin.messages.models import QueueKey
 from dlqadmin.messages.publish import Outgoing, publish_many
 from dlqadmin.people.models import AuditEntry
 from dlqadmin.queues.models import SourceQueue
+from dlqadmin.redrive.audit import audit_books
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -6,7 +6,6 @@ import pytest
 
 from dlqadmin.clusters.models import ErrorCluster
 from dlqadmin.consumers.consume import consume_once
-from dlqadmin.deadletters.audit import audit_books
 from dlqadmin.deadletters.models import DeadLetter
 from dlqadmin.deadletters.sets import of_cluster
 from dlqadmin.deadletters.settling import discard
@@ -14,6 +13,7 @@ from dlqadmin.messages.models import Attempt, Message
 from dlqadmin.messages.publish import Outgoing, publish, publish_many
 from dlqadmin.queues.models import SourceQueue
 from dlqadmin.redrive import send
+from dlqadmin.redrive.audit import audit_books
 from dlqadmin.redrive.control import cancel
 from dlqadmin.redrive.diagnose import current_diagnosis, sign_diagnosis
 from dlqadmin.redrive.plan import plan_redrive

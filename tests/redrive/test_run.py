@@ -8,7 +8,6 @@ from django.db import connection
 from dlqadmin.clock import db_now
 from dlqadmin.clusters.models import ErrorCluster
 from dlqadmin.consumers.consume import consume_once
-from dlqadmin.deadletters.audit import audit_books
 from dlqadmin.deadletters.models import DeadLetter
 from dlqadmin.deadletters.sets import of_cluster
 from dlqadmin.messages.models import Message
@@ -16,6 +15,7 @@ from dlqadmin.messages.publish import Outgoing, publish_many
 from dlqadmin.people.models import AuditEntry
 from dlqadmin.queues.models import SourceQueue
 from dlqadmin.redrive import run, send
+from dlqadmin.redrive.audit import audit_books
 from dlqadmin.redrive.control import NotNow, approve, cancel, pause, resume
 from dlqadmin.redrive.diagnose import current_diagnosis, sign_diagnosis
 from dlqadmin.redrive.figures import NO_WORKER, PAUSED

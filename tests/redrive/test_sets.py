@@ -6,13 +6,13 @@ import pytest
 
 from dlqadmin.clusters.models import ErrorCluster
 from dlqadmin.consumers.consume import consume_once
-from dlqadmin.deadletters.audit import audit_books
 from dlqadmin.deadletters.models import DeadLetter
 from dlqadmin.deadletters.query import BadQuery
 from dlqadmin.deadletters.sets import LetterSet, of_cluster
 from dlqadmin.messages.models import Message
 from dlqadmin.messages.publish import Outgoing, publish_many
 from dlqadmin.queues.models import SourceQueue
+from dlqadmin.redrive.audit import audit_books
 from dlqadmin.redrive.diagnose import current_diagnosis, sign_diagnosis
 from dlqadmin.redrive.models import Redrive
 from dlqadmin.redrive.plan import judge_plan, plan_redrive

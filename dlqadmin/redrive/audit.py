@@ -49,7 +49,8 @@ class Rule:
         return f"{queue}: expected {self.expected}; found {number} {things} {self.wrong} ({named}{more})."
 
 
-_SENT = "letter.state = 'redriving' AND letter.sent_back_at IS NOT NULL"
+_SENT = """letter.state = 'redriving' AND EXISTS (
+    SELECT FROM dlqadmin_redriveitem WHERE letter_id = letter.id AND outcome = 'sent')"""
 
 RULES = (
     Rule(
