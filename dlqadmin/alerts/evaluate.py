@@ -4,10 +4,11 @@ from datetime import timedelta
 
 from django.contrib.auth.models import AbstractBaseUser
 from django.db import connection, transaction
+from django.utils.translation import gettext
 
 from dlqadmin.alerts.models import Alert, Notification
 from dlqadmin.alerts.notify import enqueue
-from dlqadmin.alerts.rules import Finding, QueueSnapshot, findings
+from dlqadmin.alerts.rules import Finding, QueueSnapshot, TroubledRedrive, findings
 from dlqadmin.clock import ClockTimestamp
 from dlqadmin.leases.run import guarded
 from dlqadmin.people.audit import record
@@ -28,22 +29,47 @@ FROM (
 """
 
 
+# A stopped redrive needs somebody until one of its causes is diagnosed anew, for a week at most.
+_TROUBLED = """
+SELECT queue_id, id, state, state_reason FROM dlqadmin_redrive AS redrive
+WHERE state IN ('held', 'stalled') OR (
+    state = 'stopped' AND finished_at > clock_timestamp() - interval '7 days' AND NOT EXISTS (
+        SELECT FROM dlqadmin_redrivepart AS part JOIN dlqadmin_diagnosis AS diagnosis
+            ON diagnosis.cluster_id = part.cluster_id AND diagnosis.signed_at > redrive.finished_at
+        WHERE part.redrive_id = redrive.id
+    )
+)
+ORDER BY id
+"""
+
+
 def evaluate() -> None:
     """Compare every queue with the rules, and bring the alerts up to date."""
-    depths = _depths()
-    open_alerts = {(alert.queue_id, alert.rule): alert for alert in Alert.objects.filter(closed_at=None)}
-    wanted = {queue_id for queue_id, _ in open_alerts} | set(depths)
-    for queue in (
-        SourceQueue.objects.filter(pk__in=wanted, archived_at=None).select_related("owner").order_by("pk")
-    ):
-        found = {
-            finding.rule: finding for finding in findings(_snapshot(queue, *depths.get(queue.pk, (0, 0, ""))))
-        }
-        for finding in found.values():
-            _raise(queue, finding, open_alerts.get((queue.pk, finding.rule)))
-        for (queue_id, rule), alert in open_alerts.items():
-            if queue_id == queue.pk and rule not in found:
+    depths, redrives = _depths(), _redrives()
+    open_alerts = {
+        (alert.queue_id, alert.rule, alert.subject): alert for alert in Alert.objects.filter(closed_at=None)
+    }
+    wanted = {queue_id for queue_id, _rule, _subject in open_alerts} | set(depths) | set(redrives)
+    queues = SourceQueue.objects.filter(pk__in=wanted, archived_at=None).select_related("owner")
+    for queue in queues.order_by("pk"):
+        snapshot = _snapshot(queue, *depths.get(queue.pk, (0, 0, "")), redrives.get(queue.pk, ()))
+        found = {(queue.pk, finding.rule, finding.subject): finding for finding in findings(snapshot)}
+        for thing, finding in found.items():
+            _raise(queue, finding, open_alerts.get(thing))
+        for thing, alert in open_alerts.items():
+            if alert.queue_id == queue.pk and thing not in found:
                 _calm(alert)
+
+
+def _redrives() -> dict[int, tuple[TroubledRedrive, ...]]:
+    """The redrives that need a person, by queue."""
+    found: dict[int, tuple[TroubledRedrive, ...]] = {}
+    with connection.cursor() as cursor:
+        cursor.execute(_TROUBLED)
+        for queue, number, state, reason in cursor.fetchall():
+            trouble = TroubledRedrive(number, state, gettext(reason) if reason else "")
+            found[queue] = (*found.get(queue, ()), trouble)
+    return found
 
 
 def _depths() -> dict[int, tuple[int, int, str]]:
@@ -57,8 +83,10 @@ def _depths() -> dict[int, tuple[int, int, str]]:
         return {queue: (depth, top, template or "") for queue, depth, top, _, template in cursor.fetchall()}
 
 
-def _snapshot(queue: SourceQueue, depth: int, top: int, template: str) -> QueueSnapshot:
-    return QueueSnapshot(queue.name, depth, tuple(queue.alert_levels), template, top)
+def _snapshot(
+    queue: SourceQueue, depth: int, top: int, template: str, redrives: tuple[TroubledRedrive, ...]
+) -> QueueSnapshot:
+    return QueueSnapshot(queue.name, depth, tuple(queue.alert_levels), template, top, redrives)
 
 
 @guarded()
@@ -70,7 +98,7 @@ def _raise(queue: SourceQueue, finding: Finding, known: Alert | None) -> None:
         alert, opened = Alert.objects.get_or_create(
             queue=queue,
             rule=finding.rule,
-            subject="",
+            subject=finding.subject,
             closed_at=None,
             defaults=state | {"step": finding.step},
         )

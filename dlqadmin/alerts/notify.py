@@ -114,6 +114,11 @@ def _subject(alert: Alert) -> str:
 
 
 def _text(alert: Alert) -> str:
-    link = settings.DLQADMIN_URL.rstrip("/") + reverse("queue", args=[alert.queue.name])
+    page = (
+        reverse("redrive", args=[alert.subject])
+        if alert.rule == "redrive"
+        else reverse("queue", args=[alert.queue.name])
+    )
+    link = settings.DLQADMIN_URL.rstrip("/") + page
     owner = alert.queue.owner.name if alert.queue.owner else "nobody: please give the queue an owner"
     return f"{alert.sentence}\n\nQueue: {alert.queue.name}\nOwner: {owner}\nOpen it: {link}\n"

@@ -1,9 +1,19 @@
 """When an owner must hear of a queue. Pure: a snapshot in, findings out."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
+
+
+@dataclass(frozen=True, slots=True)
+class TroubledRedrive:
+    """A redrive that needs a person: stopped, held or stalled, and why, in words."""
+
+    number: int
+    state: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,23 +25,26 @@ class QueueSnapshot:
     levels: tuple[int, ...] = ()
     top_cause: str = ""
     top_cause_letters: int = 0
+    redrives: tuple[TroubledRedrive, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What is wrong, in a sentence. `step`: how many levels are passed; a higher one escalates."""
+    """What is wrong, in a sentence. `step`: how many levels are passed; a higher one escalates. `subject`: what inside
+    the queue it is about, if a rule can find several things."""
 
     rule: str
     sentence: str
     value: float
     step: int
     critical: bool
+    subject: str = ""
 
 
-def depth(snapshot: QueueSnapshot) -> Finding | None:
+def depth(snapshot: QueueSnapshot) -> Iterator[Finding]:
     """Any dead letter alerts: there is no normal depth but zero. Above the queue's last level it is critical."""
     if snapshot.depth == 0:
-        return None
+        return
     step = sum(snapshot.depth > level for level in snapshot.levels)
     letters = ngettext(
         "%(count)d dead letter in %(queue)s", "%(count)d dead letters in %(queue)s", snapshot.depth
@@ -39,7 +52,21 @@ def depth(snapshot: QueueSnapshot) -> Finding | None:
     sentence = letters % {"count": snapshot.depth, "queue": snapshot.name}
     if snapshot.top_cause:
         sentence += _share(snapshot)
-    return Finding("depth", sentence, snapshot.depth, step, critical=0 < len(snapshot.levels) == step)
+    yield Finding("depth", sentence, snapshot.depth, step, critical=0 < len(snapshot.levels) == step)
+
+
+def redrive_in_trouble(snapshot: QueueSnapshot) -> Iterator[Finding]:
+    """A redrive that stopped says that a fix did not hold: critical. One that is held or stalled waits for a person."""
+    sentences = {
+        "stopped": _("Redrive %(number)d in %(queue)s stopped: %(reason)s"),
+        "held": _("Redrive %(number)d in %(queue)s is held: %(reason)s"),
+        "stalled": _("Redrive %(number)d in %(queue)s is stalled: %(reason)s"),
+    }
+    for redrive in snapshot.redrives:
+        values = {"number": redrive.number, "queue": snapshot.name, "reason": redrive.reason}
+        stopped = redrive.state == "stopped"
+        sentence = sentences[redrive.state] % values
+        yield Finding("redrive", sentence, 1, int(stopped), critical=stopped, subject=str(redrive.number))
 
 
 def _share(snapshot: QueueSnapshot) -> str:
@@ -54,9 +81,9 @@ def _share(snapshot: QueueSnapshot) -> str:
     return _(", %(number)d of them of one cause: %(cause)s") % values
 
 
-RULES = (depth,)
+RULES = (depth, redrive_in_trouble)
 
 
 def findings(snapshot: QueueSnapshot) -> list[Finding]:
     """What every rule finds in a snapshot."""
-    return [finding for rule in RULES if (finding := rule(snapshot))]
+    return [finding for rule in RULES for finding in rule(snapshot)]

@@ -5,19 +5,26 @@ from datetime import datetime
 
 from django.db import connection
 
-# Materialized: else the planner may count all letters once for each queue.
+# Letters are not counted: the clusters' own counts are summed, since a page should not read a million rows. The first
+# open letter of a queue is taken for its oldest. Materialized: else the planner may do it once for each queue.
 _READ = """
-WITH leaves AS (
-    SELECT queue_id, cluster_id, count(*) AS letters, min(died_at) AS oldest FROM dlqadmin_deadletter
-    WHERE state = 'open' GROUP BY queue_id, cluster_id
+WITH news AS (
+    SELECT cluster_id, sum(opened) AS opened FROM dlqadmin_clusterdelta GROUP BY cluster_id
 ), clusters AS (
-    SELECT leaves.queue_id, coalesce(leaf.merged_into_id, leaf.id) AS cluster_id, sum(letters)::bigint AS letters,
-        min(oldest) AS oldest
-    FROM leaves LEFT JOIN dlqadmin_errorcluster AS leaf ON leaf.id = leaves.cluster_id GROUP BY 1, 2
+    SELECT leaf.queue_id, coalesce(leaf.merged_into_id, leaf.id) AS cluster_id,
+        sum(leaf.open_count + coalesce(news.opened, 0))::bigint AS letters
+    FROM dlqadmin_errorcluster AS leaf LEFT JOIN news ON news.cluster_id = leaf.id
+    WHERE leaf.open_count > 0 OR news.opened <> 0 GROUP BY 1, 2
 ), depths AS MATERIALIZED (
-    SELECT queue_id, sum(letters)::bigint AS letters, count(*) AS causes, min(oldest) AS oldest,
-        max(letters) AS top_letters, (array_agg(cluster_id ORDER BY letters DESC, cluster_id))[1] AS top_cluster
-    FROM clusters GROUP BY queue_id
+    SELECT summed.*, (
+        SELECT died_at FROM dlqadmin_deadletter AS letter
+        WHERE letter.queue_id = summed.queue_id AND letter.state = 'open' ORDER BY letter.id LIMIT 1
+    ) AS oldest
+    FROM (
+        SELECT queue_id, sum(letters)::bigint AS letters, count(*) AS causes, max(letters) AS top_letters,
+            (array_agg(cluster_id ORDER BY letters DESC, cluster_id))[1] AS top_cluster
+        FROM clusters WHERE letters > 0 GROUP BY queue_id
+    ) AS summed
 ), alerts AS MATERIALIZED (
     SELECT DISTINCT ON (queue_id) queue_id, state, severity, opened_at FROM dlqadmin_alert WHERE closed_at IS NULL
     ORDER BY queue_id, state = 'firing' DESC, severity = 'critical' DESC, opened_at

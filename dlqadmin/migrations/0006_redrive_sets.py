@@ -14,6 +14,13 @@ FROM dlqadmin_redrivepart AS part WHERE part.redrive_id = item.redrive_id;
 UPDATE dlqadmin_redrive SET filter_text = 'cluster:' || cluster_id WHERE cluster_id IS NOT NULL AND filter_text = '';
 """
 
+# A redrive changes each of its letters and items: what it leaves behind stands in the way of every list of open letters
+# until it is vacuumed, by default not before a fifth of the table has changed.
+VACUUM = """
+ALTER TABLE {table} SET (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 10000,
+    autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_scale_factor = 0.05)
+"""
+
 
 class Migration(migrations.Migration):
 
@@ -62,6 +69,8 @@ class Migration(migrations.Migration):
             field=models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='items', to='dlqadmin.redrive'),
         ),
         migrations.RunSQL(PARTS, migrations.RunSQL.noop),
+        migrations.RunSQL(VACUUM.format(table='dlqadmin_deadletter'), migrations.RunSQL.noop),
+        migrations.RunSQL(VACUUM.format(table='dlqadmin_redriveitem'), migrations.RunSQL.noop),
         migrations.AlterField(
             model_name='redriveitem',
             name='part',

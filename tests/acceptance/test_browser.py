@@ -53,6 +53,7 @@ def test_from_two_dead_notices_to_twenty_processed(address: str, home: Path) -> 
         _redrive(page)
         redrive_page = page.url
         wait_for(lambda: _says(page, redrive_page, "Stopped"), "the redrive to stop", seconds=90)
+        wait_for(lambda: _alerted(page, address, "stopped"), "the owner's alert")
         page.goto(cluster_page)
         expect(page.get_by_text("Came back").first).to_be_visible()
         expect(page.get_by_role("button", name="Redrive 2 letters")).to_be_disabled()
@@ -89,6 +90,13 @@ def _redrive(page: Page) -> None:
     page.get_by_role("link", name=re.compile("^Preview the redrive of 2 letters")).click()
     expect(page.get_by_role("heading", level=1)).to_contain_text("2 letters would be sent back")
     page.get_by_role("button", name="Start the redrive").click()
+
+
+def _alerted(page: Page, address: str, word: str) -> bool:
+    """Whether the page of alerts names the redrive, and somebody was told."""
+    page.goto(f"{address}alerts/")
+    row = page.get_by_role("row", name=re.compile(f"Redrive \\d+ in late-notices {word}"))
+    return row.count() > 0 and "once" in row.first.inner_text()
 
 
 def _says(page: Page, url: str, word: str) -> bool:

@@ -11,10 +11,15 @@ from dlqadmin.alerts.evaluate import acknowledge, evaluate
 from dlqadmin.alerts.models import Alert, Notification
 from dlqadmin.alerts.notify import deliver_due
 from dlqadmin.clock import ClockTimestamp
+from dlqadmin.clusters.models import ErrorCluster
 from dlqadmin.consumers.consume import consume_once
 from dlqadmin.deadletters.models import DeadLetter
+from dlqadmin.deadletters.sets import of_cluster
 from dlqadmin.messages.publish import publish
 from dlqadmin.people.models import AuditEntry, Membership, Owner
+from dlqadmin.redrive.diagnose import sign_diagnosis
+from dlqadmin.redrive.run import advance_redrives
+from dlqadmin.redrive.start import start_redrive
 
 
 def kill(queue, number: int = 1, body: bytes = b"{}") -> None:
@@ -195,3 +200,22 @@ def test_a_queue_that_is_archived_is_not_watched(make_queue) -> None:
     queue.save()
     evaluate()
     assert not Alert.objects.exists()
+
+
+def test_a_redrive_that_stopped_alerts_the_owner_until_its_cause_is_diagnosed_anew(queue) -> None:
+    kill(queue)
+    cluster = ErrorCluster.objects.get()
+    sign_diagnosis(cluster=cluster, by=None, kind="permanent", cause="no handler", fix="deployed, they said")
+    redrive = start_redrive(letters=of_cluster(cluster), by=None)
+    advance_redrives()
+    consume_once(queue)
+    advance_redrives()
+    evaluate()
+    deliver_due()
+    (told,) = [message for message in mail.outbox if "Redrive" in message.subject]
+    assert f"Redrive {redrive.pk} in late-notices stopped: A letter of the canary died again" in told.subject
+    assert f"/redrives/{redrive.pk}/" in told.body
+    sign_diagnosis(cluster=cluster, by=None, kind="permanent", cause="no handler, really")
+    evaluate()
+    assert Alert.objects.get(rule="redrive").calm_since
+    assert Alert.objects.get(rule="depth").calm_since is None
