@@ -113,12 +113,14 @@ def _subject(alert: Alert) -> str:
     return f"[dlqadmin] {alert.sentence}".splitlines()[0][:200]
 
 
+def _page(alert: Alert) -> str:
+    """Where to act."""
+    if alert.rule == "redrive":
+        return reverse("redrive", args=[alert.subject])
+    return reverse("queue", args=[alert.queue.name])
+
+
 def _text(alert: Alert) -> str:
-    page = (
-        reverse("redrive", args=[alert.subject])
-        if alert.rule == "redrive"
-        else reverse("queue", args=[alert.queue.name])
-    )
-    link = settings.DLQADMIN_URL.rstrip("/") + page
+    link = settings.DLQADMIN_URL.rstrip("/") + _page(alert)
     owner = alert.queue.owner.name if alert.queue.owner else "nobody: please give the queue an owner"
     return f"{alert.sentence}\n\nQueue: {alert.queue.name}\nOwner: {owner}\nOpen it: {link}\n"
