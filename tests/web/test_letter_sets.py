@@ -71,7 +71,7 @@ def test_the_list_offers_nothing_to_whoever_may_not(signed_in: Any, queue: Any, 
 def test_discarded_letters_are_found_and_opened_again(signed_in: Any, queue: Any, causes: Any) -> None:
     client, newest = signed_in(), causes[-1].pk
     settle = page_of("settle-letters", queue, q="error:member")
-    assert "2 letters that are not sent back" in client.get(settle).text
+    assert "Settle 2 letters without sending them" in client.get(settle).text
     done = {"discard": "", "reason": "a test", "number": 2, "cutoff": newest}
     assert "2 letters were discarded." in client.post(settle, done, follow=True).text
     listed = client.get("/letters/", {"q": f"queue:{queue.name} state:discarded"}).text
