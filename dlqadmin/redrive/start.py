@@ -99,7 +99,14 @@ class GateClosed(Exception):
 
 
 class NothingToRedrive(Exception):
-    """The set has no open letter (any more)."""
+    """The set has no open letter (any more); the text says whether somebody else redrives its letters."""
+
+    def __init__(self, redriving: int) -> None:
+        if redriving:
+            said = _("Somebody has started it already: %d letters are being redriven.") % redriving
+        else:
+            said = _("No open letter is left.")
+        super().__init__(said)
 
 
 class BadOptions(ValueError):
@@ -126,7 +133,7 @@ def start_redrive(
     _lock_clusters(list(plan.by_cluster))
     judged = judge_plan(plan, starter=by)
     if not judged.parts:
-        raise NothingToRedrive
+        raise NothingToRedrive(plan.redriving)
     overridden = judged.unmet if override_reason.strip() else []
     if not judged.is_open and not overridden:
         raise GateClosed(judged.unmet)
@@ -201,7 +208,7 @@ def _freeze(redrive: Redrive, letters: LetterSet, options: Options) -> int:
         cursor.execute(_FREEZE.format(letters=query), values)
         frozen = sum(row[0] for row in cursor.fetchall())
         if frozen == 0:
-            raise NothingToRedrive
+            raise NothingToRedrive(0)
         if options.canary:
             cursor.execute(_CANARY, values)
     Redrive.objects.filter(pk=redrive.pk).update(

@@ -33,7 +33,7 @@ def letter(request: HttpRequest, letter: DeadLetter) -> HttpResponse:
         "attempts": letter.attempt_rows()[:MOST_ATTEMPTS],
         "lives": lives_of(letter),
         "unmet": unmet_conditions(letter),
-        "may_settle": may(request.user, "letter.settle", letter),
+        "may_settle": can_be_settled(letter) and may(request.user, "letter.settle", letter),
         "may_redrive": may(request.user, "redrive.start", letter),
         "may_edit": letter.state == DeadLetter.State.OPEN and may(request.user, "letter.edit", letter),
         "edit": edit,
@@ -53,6 +53,11 @@ def letter_body(request: HttpRequest, letter: DeadLetter) -> HttpResponse:
             "X-Content-Type-Options": "nosniff",
         },
     )
+
+
+def can_be_settled(letter: DeadLetter) -> bool:
+    """Whether a person may settle it, or take that back: not while its message works, nor once that had an outcome."""
+    return letter.state != DeadLetter.State.REDRIVING and letter.outcome_at is None
 
 
 def lives_of(letter: DeadLetter) -> list[DeadLetter]:

@@ -99,9 +99,7 @@ def redrive_letters(request: HttpRequest, letters: LetterSet) -> HttpResponse:
         )
     except GateClosed as closed:
         refused = [condition.text for condition in closed.unmet]
-    except NothingToRedrive:
-        refused = [_("No open letter is left.")]
-    except BadOptions as error:
+    except (NothingToRedrive, BadOptions) as error:
         refused = [str(error)]
     else:
         return redirect("redrive", redrive.pk)

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from django.core.management import CommandError, call_command
 
 from dlqadmin.clusters.models import ErrorCluster
 from dlqadmin.consumers.consume import consume_once
@@ -195,3 +196,31 @@ def consume_all_but_canaries_succeed(queue: SourceQueue, work: Work) -> None:
     Message.objects.filter(pk=waiting.pk).update(available_at="2000-01-01T00:00Z")
     drain(queue)
     work.there = set()
+
+
+def test_whoever_starts_second_is_told_that_it_runs_already(dead) -> None:
+    fix(*CAUSES)
+    start_redrive(letters=LetterSet(dead, ""), by=None)
+    with pytest.raises(NothingToRedrive, match="12 letters are being redriven"):
+        start_redrive(letters=LetterSet(dead, "type:note"), by=None)
+
+
+def test_the_command_previews_and_starts_a_set(dead, make_user, capsys) -> None:
+    fix("tax code missing")
+    make_user(name="ann")
+    call_command("redrive", "--queue", "orders")
+    said = capsys.readouterr().out
+    assert "4 letters would be sent" in said
+    assert "8 behind closed gates" in said
+    assert not Redrive.objects.exists()
+    call_command("redrive", "--queue", "orders", "--filter", "error:tax", "--start", "--by", "ann")
+    assert Redrive.objects.get().created_name == "ann"
+    for wrong in (
+        ["--queue", "none"],
+        [],
+        ["--queue", "orders", "--filter", "agee:1"],
+        ["7", "--filter", "x"],
+        ["7"],
+    ):
+        with pytest.raises(CommandError):
+            call_command("redrive", *wrong)

@@ -115,7 +115,5 @@ def _start(letters: LetterSet, options: dict[str, Any]) -> Redrive:
         return start_redrive(letters=letters, by=by, options=asked)
     except GateClosed as closed:
         raise CommandError(f"The gate is closed, nothing was sent: {closed}.") from closed
-    except NothingToRedrive as nothing:
-        raise CommandError("No open letter is left.") from nothing
-    except BadOptions as error:
+    except (NothingToRedrive, BadOptions) as error:
         raise CommandError(str(error)) from error
