@@ -6,6 +6,7 @@ from bench.claim import claim
 from bench.cluster import cluster
 from bench.consume import consume
 from bench.memory import memory
+from bench.pages import pages
 from bench.publish import publishing
 from bench.redrive import redrive
 from bench.report import Report
@@ -16,6 +17,7 @@ BENCHES: dict[str, Callable[[bool, Callable[[str], None]], Report]] = {
     "cluster": cluster,
     "consume": consume,
     "memory": memory,
+    "pages": pages,
     "publish": publishing,
     "redrive": redrive,
 }

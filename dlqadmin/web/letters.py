@@ -62,7 +62,7 @@ def letters(request: HttpRequest) -> HttpResponse:
         "older": older,
         "total": min(total, MOST_COUNTED),
         "more": total > MOST_COUNTED,
-        "oldest": found.order_by("died_at").values_list("died_at", flat=True).first(),
+        "oldest": found.order_by("pk").values_list("died_at", flat=True).first(),
         "new": found.filter(pk__gt=newest)[: MOST_COUNTED + 1].count(),
         "fields": [field.value for field in Field],
         **acts_on(request, asked, rows),

@@ -7,7 +7,7 @@ import pytest
 from dlqadmin.clusters.models import ErrorCluster
 from dlqadmin.consumers.consume import consume_once
 from dlqadmin.deadletters.models import DeadLetter
-from dlqadmin.deadletters.sets import of_cluster
+from dlqadmin.deadletters.sets import LetterSet, of_cluster
 from dlqadmin.deadletters.settling import discard
 from dlqadmin.messages.models import Attempt, Message
 from dlqadmin.messages.publish import Outgoing, publish, publish_many
@@ -78,6 +78,42 @@ def test_c20_headers_and_identity_go_back_as_they_were(failing) -> None:
     drain(queue)
     send_pending(start_redrive(letters=of_cluster(diagnosed(queue)), by=None, options=NO_CANARY))
     assert Message.objects.values(*sent).get() == sent
+
+
+ENVELOPES = [
+    {"body": None},
+    {"body": b""},
+    {"body": bytes.fromhex("089601fffe00c328"), "key": None},
+    {"body": b"cGFy", "key": b""},
+    {"body": b'{"orderId":9007199254740993,"p":1.00}', "content_type": "application/json", "version": 0},
+    {"body": b"cposix\nsystem\n.", "content_type": "application/x-python-serialize", "version": -1},
+    {
+        "body": b"[[[[{{{",
+        "headers": [("empty", "str", ""), ("none", "str", None), ("empty", "bytes", "AA==")],
+    },
+    {"body": b"x", "content_encoding": "base64", "key": b"\x00\xff"},
+]
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_c04_c06_c10_c16_c17_c70_an_envelope_goes_back_as_it_was_alone_and_among_others(
+    failing, together
+) -> None:
+    queue = failing.make()
+    publish_many(queue, [Outgoing(type="note", message_id=str(n), **one) for n, one in enumerate(ENVELOPES)])
+    columns = ["message_id", "key", "version", "headers", "body", "type", "lineage", "position"]
+    sent = list(Message.objects.order_by("position").values(*columns, "content_type", "content_encoding"))
+    drain(queue)
+    diagnosed_all(queue)
+    letters = list(DeadLetter.objects.order_by("pk").values_list("pk", flat=True))
+    for text in [""] if together else [f"id:{pk}" for pk in letters]:
+        send_pending(start_redrive(letters=LetterSet(queue, text), by=None, options=NO_CANARY))
+    assert list(Message.objects.order_by("position").values(*sent[0])) == sent
+
+
+def diagnosed_all(queue: SourceQueue) -> None:
+    for cluster in ErrorCluster.objects.filter(queue=queue):
+        sign_diagnosis(cluster=cluster, by=None, kind="permanent", cause="missing", fix="added")
 
 
 def test_c22_a_cancelled_redrive_loses_nothing(failing, monkeypatch) -> None:

@@ -68,6 +68,19 @@ def test_the_list_offers_nothing_to_whoever_may_not(signed_in: Any, queue: Any, 
     assert "formaction" not in signed_in("viewer").get("/letters/", {"q": f"queue:{queue.name}"}).text
 
 
+def test_c27_all_that_match_are_those_of_the_filter_as_it_was_shown(
+    signed_in: Any, queue: Any, causes: Any, die: Any
+) -> None:
+    client, settle = signed_in(), page_of("settle-letters", queue, q='error:"no tax"')
+    shown = client.get(settle).context["form"]["cutoff"].value()
+    late = die("no tax code")
+    refused = client.post(settle, {"discard": "", "reason": "x", "number": 2, "cutoff": shown})
+    assert "You typed 2; there are 1 letters." in refused.text
+    client.post(settle, {"discard": "", "reason": "x", "number": 1, "cutoff": shown})
+    states = dict(DeadLetter.objects.values_list("pk", "state"))
+    assert states == {causes[0].pk: "open", causes[1].pk: "open", causes[2].pk: "discarded", late.pk: "open"}
+
+
 def test_discarded_letters_are_found_and_opened_again(signed_in: Any, queue: Any, causes: Any) -> None:
     client, newest = signed_in(), causes[-1].pk
     settle = page_of("settle-letters", queue, q="error:member")
