@@ -28,6 +28,7 @@ ACTIONS: dict[str, str] = {
     "theme.choose": SIGNED_IN,
     "overview.view": SIGNED_IN,  # lists show only the queues of one's own teams
     "letters.view": SIGNED_IN,
+    "letters.export": SIGNED_IN,
     "alerts.view": SIGNED_IN,
     "redrives.view": SIGNED_IN,
     "system.view": SIGNED_IN,

@@ -6,6 +6,7 @@ from dlqadmin.web.alerts import acknowledge_alert, alerts
 from dlqadmin.web.cluster import cluster, diagnose_cluster
 from dlqadmin.web.converters import QueueNameConverter
 from dlqadmin.web.editing import edit_body, patch_bodies
+from dlqadmin.web.export import export_letters
 from dlqadmin.web.grouping import (
     edit_cluster,
     merge_clusters,
@@ -36,6 +37,8 @@ urlpatterns = [
     path("queues/<queue:name>/resume/", queue_resume, name="queue-resume"),
     path("queues/<queue:name>/settings/", queue_settings, name="queue-settings"),
     path("letters/", letters, name="letters"),
+    path("letters/export.csv", export_letters, {"form": "csv"}, name="export-csv"),
+    path("letters/export.jsonl", export_letters, {"form": "jsonl"}, name="export-jsonl"),
     path("letters/<int:pk>/", letter, name="letter"),
     path("letters/<int:pk>/body", letter_body, name="letter-body"),
     path("clusters/<int:pk>/", cluster, name="cluster"),

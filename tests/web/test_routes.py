@@ -27,6 +27,8 @@ EXPECTED: dict[tuple[str, str, str], list[int]] = {
     ("POST", "theme", ""): [302, 302, 302, 302, 302, 302],
     ("GET", "overview", ""): SIGNED_IN,
     ("GET", "letters", ""): SIGNED_IN,
+    ("GET", "export-csv", ""): SIGNED_IN,
+    ("GET", "export-jsonl", ""): SIGNED_IN,
     ("GET", "redrives", ""): SIGNED_IN,
     ("GET", "system", ""): SIGNED_IN,
     ("GET", "alerts", ""): SIGNED_IN,
