@@ -10,7 +10,7 @@ from dlqadmin.clusters.models import (
     SplitRule,
     TemplateKey,
 )
-from dlqadmin.deadletters.models import DeadLetter, LetterEdit
+from dlqadmin.deadletters.models import DeadLetter, LetterArrival, LetterEdit, LetterText
 from dlqadmin.demo.models import Member, Notice
 from dlqadmin.leases.models import Epoch, FencedWrite, Heartbeat, Lease, TakeOver, Trigger
 from dlqadmin.messages.models import (
@@ -50,7 +50,9 @@ __all__ = [
     "KeyArrival",
     "KeyVersion",
     "Lease",
+    "LetterArrival",
     "LetterEdit",
+    "LetterText",
     "Member",
     "Membership",
     "Message",

@@ -42,6 +42,8 @@ SELECT message_id, key, version, type, body, content_type, content_encoding, hea
 FROM gone ORDER BY position RETURNING id, previous_id, cluster_id
 ), counted AS (
     {counts.POST} SELECT cluster_id, count(*), count(*) FROM letters GROUP BY cluster_id
+), announced AS (
+    INSERT INTO dlqadmin_letterarrival (letter_id) SELECT id FROM letters
 )
 SELECT id, previous_id FROM letters ORDER BY id
 """  # noqa: S608 - made of constants

@@ -28,14 +28,26 @@ SELECT queue_id, kind, sum(amount)::bigint FROM (
     CROSS JOIN (VALUES ('running', 1), ('waiting', -1)) AS shown (kind, sign)
     WHERE claim.queue_id = ANY(%(queues)s) GROUP BY 1, 2, shown.sign
     UNION ALL
-    SELECT queue_id, 'dead', count(*) FROM dlqadmin_deadletter
-    WHERE queue_id = ANY(%(queues)s) AND state = 'open' GROUP BY 1
+    {open}
     UNION ALL
     SELECT queue_id, 'dead', count(*) FROM dlqadmin_deadletter AS letter
     WHERE queue_id = ANY(%(queues)s) AND state = 'redriving'
         AND NOT EXISTS (SELECT FROM dlqadmin_message WHERE letter_id = letter.id) GROUP BY 1
 ) AS entries GROUP BY queue_id, kind
 """
+
+_COUNTED = """SELECT queue_id, 'dead', count(*) FROM dlqadmin_deadletter
+    WHERE queue_id = ANY(%(queues)s) AND state = 'open' GROUP BY 1"""
+
+# A page does not read a million letters: their clusters know how many they are.
+_SUMMED = """SELECT queue_id, 'dead', sum(open_count) FROM dlqadmin_errorcluster
+    WHERE queue_id = ANY(%(queues)s) AND open_count <> 0 GROUP BY 1
+    UNION ALL
+    SELECT leaf.queue_id, 'dead', sum(delta.opened) FROM dlqadmin_clusterdelta AS delta
+    JOIN dlqadmin_errorcluster AS leaf ON leaf.id = delta.cluster_id WHERE leaf.queue_id = ANY(%(queues)s) GROUP BY 1
+    UNION ALL
+    SELECT queue_id, 'dead', count(*) FROM dlqadmin_deadletter
+    WHERE queue_id = ANY(%(queues)s) AND cluster_id IS NULL AND state = 'open' GROUP BY 1"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,15 +77,24 @@ class Ledger:
 
 
 def read_ledger(queue_id: int) -> Ledger:
-    """The ledger of one queue now."""
-    return read_ledgers([queue_id])[queue_id]
+    """The ledger of one queue now, everything counted."""
+    return count_ledgers([queue_id])[queue_id]
 
 
 def read_ledgers(queue_ids: list[int]) -> dict[int, Ledger]:
-    """The ledgers of these queues at one moment. Every asked queue is in the answer."""
+    """The ledgers of these queues at one moment, open letters as their clusters' counts have them: for pages."""
+    return _read(queue_ids, _SUMMED)
+
+
+def count_ledgers(queue_ids: list[int]) -> dict[int, Ledger]:
+    """The ledgers of these queues at one moment, everything counted where it lies."""
+    return _read(queue_ids, _COUNTED)
+
+
+def _read(queue_ids: list[int], open_letters: str) -> dict[int, Ledger]:
     found: dict[int, dict[str, int]] = {queue_id: {} for queue_id in queue_ids}
     with connection.cursor() as cursor:
-        cursor.execute(_READ, {"queues": queue_ids})
+        cursor.execute(_READ.format(open=open_letters), {"queues": queue_ids})
         for queue_id, kind, amount in cursor.fetchall():
             found[queue_id][kind] = amount
     return {queue_id: Ledger(**amounts) for queue_id, amounts in found.items()}

@@ -1,7 +1,7 @@
 """Dead letters."""
 
 from django.conf import settings
-from django.contrib.postgres.indexes import HashIndex
+from django.contrib.postgres.indexes import GinIndex, HashIndex
 from django.db import models
 
 from dlqadmin.clock import ClockTimestamp
@@ -147,3 +147,33 @@ class LetterEdit(models.Model):
 
     def __str__(self) -> str:
         return f"edited body of letter {self.letter_id}"
+
+
+class LetterArrival(models.Model):
+    """A letter that search does not know yet: whoever captures it waits for no index."""
+
+    # No foreign key, as with AccountDelta.
+    letter_id = models.BigIntegerField()
+
+
+class LetterText(models.Model):
+    """What letters are searched by, written once: a letter's own row changes too often for such indexes.
+
+    `error`, `body`: in the form that `search.searchable` makes. `document`: a body that is JSON.
+    """
+
+    letter = models.OneToOneField(
+        DeadLetter, primary_key=True, on_delete=models.CASCADE, related_name="searched"
+    )
+    error = models.TextField()
+    body = models.TextField()
+    document = models.JSONField(null=True)
+
+    class Meta:
+        indexes = [
+            # serves: words in error texts and in bodies.
+            GinIndex(fields=["error"], opclasses=["gin_trgm_ops"], name="lettertext_error"),
+            GinIndex(fields=["body"], opclasses=["gin_trgm_ops"], name="lettertext_body"),
+            # serves: body:$.path=value.
+            GinIndex(fields=["document"], opclasses=["jsonb_path_ops"], name="lettertext_document"),
+        ]

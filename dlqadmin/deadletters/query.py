@@ -1,9 +1,10 @@
 """The language of letter filters: `queue:invoices type:invoice.created error:"no field" age:>7d`. Pure.
 
-A query is words that are parted by blanks. `field:value` asks a field; a word without a field is looked for in the
-error text. A value with blanks stands in double quotes; a backslash keeps the next character as it is. Numbers and ages
-take `>`, `>=`, `<` or `<=` in front; `id`, `cluster` and `template` (one of a cluster's) take a list, `id:4,8`. The
-same field twice: either value will do; of words in the error text every one must be there.
+A query is words that are parted by blanks. `field:value` asks a field; a word without a field is looked for in error
+texts and bodies. `body:$.order.country=TR` asks for a value in a JSON body. A value with blanks stands in double
+quotes; a backslash keeps the next character as it is. Numbers and ages take `>`, `>=`, `<` or `<=` in front; `id`,
+`cluster` and `template` (one of a cluster's) take a list, `id:4,8`. The same field twice: either value will do; of
+words every one must be there.
 """
 
 import re
@@ -18,6 +19,7 @@ MOST_IDS = 150  # more do not fit into an address
 MOST_CHARACTERS = 4_000
 LARGEST = 2**63 - 1
 
+_PATH = re.compile(r"\$((?:\.[^.=]+)+)=(.+)", re.DOTALL)
 _UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 _WORD = re.compile(r'(?:[^\s"\\]|\\.|"(?:[^"\\]|\\.)*(?:"|$))+', re.DOTALL)
 _QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)("?)|\\(.)|([^"\\])', re.DOTALL)
@@ -33,6 +35,8 @@ class Field(StrEnum):
     CLUSTER = "cluster"
     TEMPLATE = "template"
     ERROR = "error"
+    BODY = "body"
+    WORD = "word"
     AGE = "age"
     ATTEMPTS = "attempts"
     GENERATION = "generation"
@@ -53,7 +57,7 @@ class BadQuery(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """One condition: by the field a text, numbers of which one must fit, or an age.
+    """One condition: by the field a text, numbers of which one must fit, an age, or a text at a path in a JSON body.
 
     `compared`: "=", or how the number or the age must compare. `start`, `end`: its place.
     """
@@ -62,6 +66,7 @@ class Term:
     text: str = ""
     numbers: tuple[int, ...] = ()
     age: timedelta = timedelta()
+    path: tuple[str, ...] = ()
     compared: str = "="
     start: int = 0
     end: int = 0
@@ -99,11 +104,11 @@ def _words(text: str) -> Iterator[tuple[str, int, int]]:
 def _term(word: str, start: int, end: int) -> Term:
     name, colon, rest = word.partition(":")
     if not colon or '"' in name or "\\" in name:
-        return Term(Field.ERROR, _plain(word, start, end), start=start, end=end)
+        return Term(Field.WORD, _plain(word, start, end), start=start, end=end)
     try:
         field = Field(name.lower())
     except ValueError:
-        known = ", ".join(Field)
+        known = ", ".join(field for field in Field if field is not Field.WORD)
         said = _(
             "There is no field “%(name)s”. Fields are: %(known)s. To look for the word, put it in quotes."
         )
@@ -119,7 +124,18 @@ def _term(word: str, start: int, end: int) -> Term:
     if field is Field.STATE and value not in STATES:
         said = _("A state is one of: %s.") % ", ".join(STATES)
         raise BadQuery(said, value_start, end)
+    if field is Field.BODY and value.startswith("$"):
+        path, text = _at_path(value, value_start, end)
+        return Term(field, text, path=path, start=start, end=end)
     return Term(field, value, start=start, end=end)
+
+
+def _at_path(value: str, start: int, end: int) -> tuple[tuple[str, ...], str]:
+    match = _PATH.fullmatch(value)
+    if match is None:
+        raise BadQuery(_("A path in a body is written so: body:$.order.country=TR."), start, end)
+    path, text = match.groups()
+    return tuple(path[1:].split(".")), text
 
 
 def _plain(word: str, start: int, end: int) -> str:

@@ -1,19 +1,22 @@
 """Sets of letters, named by a filter: what people select, and what a redrive, an edit or a discard is about."""
 
+import json
 import operator
+import re
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
 
-from django.db.models import Q
+from django.db.models import BooleanField, Exists, F, Func, OuterRef, Q, Value
 from django.db.models.functions import Coalesce
 
 from dlqadmin.clock import ClockTimestamp
 from dlqadmin.clusters.models import ErrorCluster
-from dlqadmin.deadletters.models import DeadLetter, DeadLetterQuerySet
+from dlqadmin.deadletters.models import DeadLetter, DeadLetterQuerySet, LetterText
 from dlqadmin.deadletters.query import Field, Term, parse
+from dlqadmin.deadletters.search import searchable
 from dlqadmin.queues.models import SourceQueue
 
 _SIGNS = {"=": "", ">": "__gt", ">=": "__gte", "<": "__lt", "<=": "__lte"}
@@ -60,7 +63,7 @@ def matching(letters: DeadLetterQuerySet, terms: list[Term]) -> DeadLetterQueryS
     for field, conditions in by_field.items():
         together = (
             operator.and_
-            if field in (Field.ERROR, Field.AGE, Field.ATTEMPTS, Field.GENERATION)
+            if field in (Field.ERROR, Field.BODY, Field.WORD, Field.AGE, Field.ATTEMPTS, Field.GENERATION)
             else operator.or_
         )
         letters = letters.filter(reduce(together, conditions))
@@ -86,6 +89,29 @@ def _compared(column: str) -> Callable[[Term], Q]:
     return lambda term: Q(**{f"{column}{_SIGNS[term.compared]}": term.numbers[0]})
 
 
+def _said(words: Q) -> Q:
+    """The letters whose indexed text fits."""
+    return Q(Exists(LetterText.objects.filter(words, letter=OuterRef("pk"))))
+
+
+# A value as JSON writes it, other than a text.
+_LITERAL = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d{1,3})?|true|false|null")
+
+
+def _at_path(term: Term) -> Q:
+    """A JSON body that has this value at this path, also inside lists; a text, or a number, a boolean or null."""
+    place = "$" + "".join(f".{json.dumps(name)}" for name in term.path)
+    wanted = [f"@ == {json.dumps(term.text)}"]
+    if _LITERAL.fullmatch(term.text):
+        wanted.append(f"@ == {term.text}")
+    path = Func(Value(f"{place} ? ({' || '.join(wanted)})"), template="%(expressions)s::jsonpath")
+    return Q(
+        Func(
+            F("document"), path, template="(%(expressions)s)", arg_joiner=" @? ", output_field=BooleanField()
+        )
+    )
+
+
 _CONDITIONS: dict[Field, Callable[[Term], Q]] = {
     Field.ID: lambda term: Q(pk__in=term.numbers),
     Field.CLUSTER: _group,
@@ -94,7 +120,11 @@ _CONDITIONS: dict[Field, Callable[[Term], Q]] = {
     Field.OWNER: lambda term: Q(queue__owner__slug=term.text) | Q(queue__owner__name=term.text),
     Field.TYPE: lambda term: Q(type=term.text),
     Field.KEY: lambda term: Q(key=term.text.encode()),
-    Field.ERROR: lambda term: Q(error_text__icontains=term.text),
+    Field.ERROR: lambda term: _said(Q(error__contains=searchable(term.text))),
+    Field.BODY: lambda term: _said(_at_path(term) if term.path else Q(body__contains=searchable(term.text))),
+    Field.WORD: lambda term: _said(
+        Q(error__contains=searchable(term.text)) | Q(body__contains=searchable(term.text))
+    ),
     Field.AGE: lambda term: Q(**{f"died_at{_EARLIER[term.compared]}": ClockTimestamp() - term.age}),
     Field.ATTEMPTS: _compared("attempts"),
     Field.GENERATION: _compared("generation"),

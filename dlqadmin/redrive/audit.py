@@ -11,7 +11,7 @@ from typing import Any
 
 from django.db import connection, transaction
 
-from dlqadmin.deadletters.ledger import Ledger, read_ledgers
+from dlqadmin.deadletters.ledger import Ledger, count_ledgers
 from dlqadmin.queues.models import SourceQueue
 
 # Of the rows that break a rule, so many are named.
@@ -187,7 +187,7 @@ def read_accounts(names: Iterable[str] = ()) -> dict[str, Ledger]:
     """The accounts of these native queues, or of all, by name, at one moment. Raises NoSuchQueue."""
     with _snapshot():
         queues = _native_queues(names)
-        ledgers = read_ledgers(list(queues))
+        ledgers = count_ledgers(list(queues))
     return {name: ledgers[pk] for pk, name in queues.items()}
 
 
@@ -199,7 +199,7 @@ def audit_books(names: Iterable[str] = ()) -> Audit:
     names = set(names)
     with _snapshot():
         queues = _native_queues(names)
-        ledgers = read_ledgers(list(queues))
+        ledgers = count_ledgers(list(queues))
         differences = [
             *_unbalanced(queues, ledgers),
             *_unlike_letters(queues, ledgers),

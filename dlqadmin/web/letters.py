@@ -64,7 +64,6 @@ def letters(request: HttpRequest) -> HttpResponse:
         "more": total > MOST_COUNTED,
         "oldest": found.order_by("pk").values_list("died_at", flat=True).first(),
         "new": found.filter(pk__gt=newest)[: MOST_COUNTED + 1].count(),
-        "fields": [field.value for field in Field],
         **acts_on(request, asked, rows),
     }
     return render_live(request, "letters/page.html", context, seconds=10, newest=newest)

@@ -1,11 +1,8 @@
 """A queue: its books, its clusters, its newest letters, its redrives, and what its consumers are at."""
 
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
-from django.db.models import Count, Max, Min
-from django.db.models.functions import Coalesce
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 
@@ -13,7 +10,8 @@ from dlqadmin.alerts.models import Alert
 from dlqadmin.clusters.concentration import concentration_of
 from dlqadmin.clusters.models import ErrorCluster
 from dlqadmin.deadletters.ledger import read_ledgers
-from dlqadmin.deadletters.models import DeadLetter, DeadLetterQuerySet
+from dlqadmin.deadletters.models import DeadLetter
+from dlqadmin.deadletters.open_groups import OpenGroup, open_groups
 from dlqadmin.messages.pause import pause_of
 from dlqadmin.people.permissions import may
 from dlqadmin.queues.models import SourceQueue
@@ -33,11 +31,8 @@ MOST_REDRIVES = 5
 class ClusterRow:
     """A cluster with its open letters. `share`: per cent of the queue's open letters; `start`: of those before it."""
 
-    root: int
+    group: OpenGroup
     template: str
-    letters: int
-    oldest: datetime
-    newest: datetime
     share: float
     start: float
     progress: Progress
@@ -47,16 +42,16 @@ class ClusterRow:
 def queue(request: HttpRequest, queue: SourceQueue) -> HttpResponse:
     """The page of one queue."""
     letters = DeadLetter.objects.open().filter(queue=queue)
-    sizes = cluster_sizes(letters)
-    total = sum(size["letters"] for size in sizes)
+    groups = open_groups(queue.pk, aged=MOST_CLUSTERS)
+    total = sum(group.letters for group in groups)
     context = {
         "queue": queue,
         "ledger": read_ledgers([queue.pk])[queue.pk],
         "total": total,
-        "causes": len(sizes),
-        "concentration": concentration_of([size["letters"] for size in sizes]),
-        "top_share": 100 * sizes[0]["letters"] / total if sizes else 0.0,
-        "clusters": cluster_rows(sizes[:MOST_CLUSTERS], total),
+        "causes": len(groups),
+        "concentration": concentration_of([group.letters for group in groups]),
+        "top_share": 100 * groups[0].letters / total if groups else 0.0,
+        "clusters": cluster_rows(groups[:MOST_CLUSTERS], total),
         "letters": letters.listed()[:MOST_LETTERS],
         "redrives": with_counts(queue.redrives.select_related("queue").order_by("-pk")[:MOST_REDRIVES]),
         "alert": Alert.objects.filter(queue=queue, closed_at=None).order_by("-severity", "opened_at").first(),
@@ -81,27 +76,13 @@ def runtime_of(queue: SourceQueue) -> dict[str, Any]:
     }
 
 
-def cluster_sizes(letters: DeadLetterQuerySet) -> list[Any]:
-    """For each cluster of these letters, the largest first: `root`, `letters`, and when they died."""
-    group = Coalesce("cluster__merged_into", "cluster")
-    sizes = letters.values(root=group).annotate(
-        letters=Count("pk"), oldest=Min("died_at"), newest=Max("died_at")
-    )
-    return list(sizes.order_by("-letters", "root"))
-
-
-def cluster_rows(sizes: list[Any], total: int) -> list[ClusterRow]:
-    """The rows of these clusters; `total`: the queue's open letters."""
-    clusters = ErrorCluster.objects.in_bulk([size["root"] for size in sizes if size["root"]])
+def cluster_rows(groups: list[OpenGroup], total: int) -> list[ClusterRow]:
+    """The rows of these groups; `total`: the queue's open letters."""
+    clusters = ErrorCluster.objects.in_bulk([group.root for group in groups])
     progress = progress_of(list(clusters))
     rows, start = [], 0.0
-    for size in sizes:
-        share = 100 * size["letters"] / total
-        if cluster := clusters.get(size["root"]):
-            rows.append(
-                ClusterRow(
-                    **size, template=str(cluster), share=share, start=start, progress=progress[cluster.pk]
-                )
-            )
+    for group in groups:
+        share = 100 * group.letters / total
+        rows.append(ClusterRow(group, str(clusters[group.root]), share, start, progress[group.root]))
         start += share
     return rows

@@ -18,9 +18,10 @@ def told(text: str) -> list[tuple[str, object, str]]:
     [
         ("", []),
         ("  ", []),
-        ("timeout", [("error", "timeout", "=")]),
-        ('"no field"', [("error", "no field", "=")]),
-        ('"a:b" c', [("error", "a:b", "="), ("error", "c", "=")]),
+        ("timeout", [("word", "timeout", "=")]),
+        ('"no field"', [("word", "no field", "=")]),
+        ('"a:b" c', [("word", "a:b", "="), ("word", "c", "=")]),
+        ("body:text", [("body", "text", "=")]),
         ("queue:team/a", [("queue", "team/a", "=")]),
         ("QUEUE:a", [("queue", "a", "=")]),
         ('type:"a b"', [("type", "a b", "=")]),
@@ -39,6 +40,11 @@ def told(text: str) -> list[tuple[str, object, str]]:
 )
 def test_a_query_is_read_as_it_is_meant(text: str, terms: list[tuple[str, object, str]]) -> None:
     assert told(text) == terms
+
+
+def test_a_path_in_a_body_has_names_and_a_value() -> None:
+    (term,) = parse('body:"$.order.ship to=TR=1"')
+    assert (term.field, term.path, term.text) == ("body", ("order", "ship to"), "TR=1")
 
 
 @pytest.mark.parametrize(
@@ -61,6 +67,9 @@ def test_a_query_is_read_as_it_is_meant(text: str, terms: list[tuple[str, object
         ("age:9999999d", "9999999d"),
         ("a\0b", "\0"),
         ("id:²", "²"),
+        ("body:$.a", "$.a"),
+        ("body:$=1", "$=1"),
+        ("body:$..a=1", "$..a=1"),
     ],
 )
 def test_what_cannot_be_read_is_refused_with_its_place(text: str, wrong: str) -> None:

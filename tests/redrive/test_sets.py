@@ -9,6 +9,7 @@ from dlqadmin.clusters.models import ErrorCluster
 from dlqadmin.consumers.consume import consume_once
 from dlqadmin.deadletters.models import DeadLetter
 from dlqadmin.deadletters.query import BadQuery
+from dlqadmin.deadletters.search import index_new_letters
 from dlqadmin.deadletters.sets import LetterSet, of_cluster
 from dlqadmin.messages.models import Message
 from dlqadmin.messages.publish import Outgoing, publish_many
@@ -50,6 +51,7 @@ def dead(make_queue: Any, handle: Any, work: Work) -> SourceQueue:
     handle(queue, work)
     publish_many(queue, [Outgoing(type="note", body={"n": n, "cause": CAUSES[n % 3]}) for n in range(12)])
     drain(queue)
+    index_new_letters()
     return queue
 
 

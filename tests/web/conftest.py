@@ -11,6 +11,7 @@ from dlqadmin.alerts.models import Alert
 from dlqadmin.consumers.consume import consume_once
 from dlqadmin.consumers.registry import declared
 from dlqadmin.deadletters.models import DeadLetter
+from dlqadmin.deadletters.search import index_new_letters
 from dlqadmin.messages.publish import publish
 from dlqadmin.queues.models import SourceQueue
 from dlqadmin.redrive.models import Redrive
@@ -51,6 +52,7 @@ def die(queue: SourceQueue) -> Die:
         with declared(into.name, type=type, function=fail, body="bytes"):
             for _ in range(into.max_attempts):
                 consume_once(into)
+        index_new_letters()
         return DeadLetter.objects.filter(queue=into).latest("pk")
 
     return die
