@@ -6,7 +6,7 @@ from django.urls import include, path
 from dlqadmin.deadletters.models import DeadLetter
 
 
-class Letters(admin.ModelAdmin[DeadLetter]):
+class Letters(admin.ModelAdmin):
     """What the list of letters shows, as the admin makes it."""
 
     list_display = ("id", "type", "error_text", "state", "queue", "attempts", "generation", "died_at")

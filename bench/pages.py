@@ -51,14 +51,17 @@ WITH letters AS (
         generation, position, queue_id, cluster_id, state, resolution, reason, attempts, attempts_counter, lost,
         error_class, error_text, error_raw, traceback, worker, body_size, last_attempt_at, died_at)
     SELECT gen_random_uuid()::text, 'type-' || n %% 7, convert_to('key-' || n %% 1000, 'UTF8'),
-        convert_to(format('{"order": %%s, "note": "%%s"}', n, repeat('x', 300)), 'UTF8'), 'application/json', '', '[]',
-        gen_random_uuid(), 1, n, %(queue)s, leaf.id, 'open', '', 'threshold reached', 3, 'dlqadmin', 0, 'LookupError',
-        format('%%s (order %%s, request %%s)', leaf.sample_text, n, md5(n::text)), '', '', 'worker-1', 320,
-        clock_timestamp() - age, clock_timestamp() - age
+        convert_to(format('{"order": %%s, "customer": "%%s"}', n, md5(n::text || 'c')), 'UTF8'), 'application/json',
+        '', '[]', gen_random_uuid(), 1, n, %(queue)s, leaf.id, 'open', '', 'threshold reached', 3, 'dlqadmin', 0,
+        'LookupError', format('%%s (order %%s, request %%s)', leaf.sample_text, n, md5(n::text)), '', '', 'worker-1',
+        320, clock_timestamp() - age, clock_timestamp() - age
     FROM generate_series(1, %(number)s) AS n
     CROSS JOIN LATERAL (SELECT interval '30 days' * (1 - n / %(number)s::float)) AS died (age)
     JOIN dlqadmin_errorcluster AS leaf ON leaf.id = (%(leaves)s::bigint[])[1 + n %% cardinality(%(leaves)s::bigint[])]
-    RETURNING cluster_id
+    RETURNING id, cluster_id, error_text, body
+), searched AS (
+    INSERT INTO dlqadmin_lettertext (letter_id, error, body, document)
+    SELECT id, lower(error_text), lower(convert_from(body, 'UTF8')), convert_from(body, 'UTF8')::jsonb FROM letters
 )
 INSERT INTO dlqadmin_clusterdelta (cluster_id, opened, total)
 SELECT cluster_id, count(*), count(*) FROM letters GROUP BY 1

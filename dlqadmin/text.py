@@ -31,6 +31,8 @@ def display_safe(text: str, limit: int = ERROR_TEXT_LIMIT) -> str:
 
     What is cut off is said in the last line ("… 12,345 more characters").
     """
+    if text.isascii() and text.isprintable() and len(text) <= limit:
+        return text
     cut = text[:limit]
     safe = storable(unicodedata.normalize("NFC", _ANSI.sub("", cut))).translate(_VISIBLE)
     if len(text) > limit:

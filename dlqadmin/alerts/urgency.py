@@ -18,7 +18,7 @@ WITH news AS (
 ), depths AS MATERIALIZED (
     SELECT summed.*, (
         SELECT died_at FROM dlqadmin_deadletter AS letter
-        WHERE letter.queue_id = summed.queue_id AND letter.state = 'open' ORDER BY letter.id LIMIT 1
+        WHERE letter.queue_id = summed.queue_id AND letter.state = 'open' ORDER BY letter.id * -1 DESC LIMIT 1
     ) AS oldest
     FROM (
         SELECT queue_id, sum(letters)::bigint AS letters, count(*) AS causes, max(letters) AS top_letters,

@@ -13,7 +13,7 @@ from django.db import connection
 from dlqadmin.clusters.overrepresented import Shared, Value, shared_values
 from dlqadmin.text import display_safe
 
-SAMPLE = 500  # letters, of the newest and of the oldest, here and elsewhere
+SAMPLE = 250  # letters, of the newest and of the oldest, here and elsewhere
 LONGEST_BODY = 16_384  # bytes; a longer body is not read
 LONGEST_VALUE = 80  # characters
 DEEPEST = 6
@@ -40,10 +40,10 @@ UNION ALL
 _ELSEWHERE = f"""
 WITH looked AS (
     (SELECT id, cluster_id FROM dlqadmin_deadletter WHERE queue_id = %(queue)s AND state = 'open'
-        ORDER BY id DESC LIMIT {REACH})
+        ORDER BY id * -1 LIMIT {REACH})
     UNION
     (SELECT id, cluster_id FROM dlqadmin_deadletter WHERE queue_id = %(queue)s AND state = 'open'
-        ORDER BY id LIMIT {REACH})
+        ORDER BY id * -1 DESC LIMIT {REACH})
 ), chosen AS (
     (SELECT id FROM looked WHERE cluster_id <> ALL(%(leaves)s) ORDER BY id DESC LIMIT %(most)s)
     UNION

@@ -20,6 +20,9 @@ from dlqadmin.deadletters.search import searchable
 from dlqadmin.queues.models import SourceQueue
 
 _SIGNS = {"=": "", ">": "__gt", ">=": "__gte", "<": "__lt", "<=": "__lte"}
+# What is asked of LetterText, not of the letters.
+SAID = (Field.ERROR, Field.BODY, Field.WORD)
+MOST_NAMED = 2_000
 # An older letter died earlier.
 _EARLIER = {">": "__lt", ">=": "__lte", "<": "__gt", "<=": "__gte", "=": "__lte"}
 
@@ -60,14 +63,23 @@ def matching(letters: DeadLetterQuerySet, terms: list[Term]) -> DeadLetterQueryS
     by_field: dict[Field, list[Q]] = defaultdict(list)
     for term in terms:
         by_field[term.field].append(_CONDITIONS[term.field](term))
+    said = [condition for field in SAID for condition in by_field.pop(field, [])]
     for field, conditions in by_field.items():
-        together = (
-            operator.and_
-            if field in (Field.ERROR, Field.BODY, Field.WORD, Field.AGE, Field.ATTEMPTS, Field.GENERATION)
-            else operator.or_
-        )
+        together = operator.and_ if field in (Field.AGE, Field.ATTEMPTS, Field.GENERATION) else operator.or_
         letters = letters.filter(reduce(together, conditions))
-    return letters
+    return _saying(letters, said) if said else letters
+
+
+def _saying(letters: DeadLetterQuerySet, said: list[Q]) -> DeadLetterQuerySet:
+    """Those of the letters whose indexed text fits.
+
+    Few are named: asked so, the index is read. Of many the newest are soon found by looking at each letter.
+    """
+    found = LetterText.objects.filter(*said)
+    named = list(found.values_list("pk", flat=True)[: MOST_NAMED + 1])
+    if len(named) <= MOST_NAMED:
+        return letters.filter(pk__in=named)
+    return letters.filter(Exists(found.filter(letter=OuterRef("pk"))))
 
 
 def sql_of(letters: DeadLetterQuerySet) -> tuple[str, dict[str, Any]]:
@@ -79,19 +91,20 @@ def sql_of(letters: DeadLetterQuerySet) -> tuple[str, dict[str, Any]]:
     )
 
 
+def _queues(term: Term) -> Q:
+    """By id, so that the planner knows how many letters there are."""
+    return Q(queue__in=list(SourceQueue.objects.filter(name=term.text).values_list("pk", flat=True)))
+
+
 def _group(term: Term) -> Q:
     """The letters of whatever group the clusters are part of now."""
     roots = ErrorCluster.objects.filter(pk__in=term.numbers).values(root=Coalesce("merged_into", "pk"))
-    return Q(cluster__in=ErrorCluster.objects.filter(Q(pk__in=roots) | Q(merged_into__in=roots)))
+    leaves = ErrorCluster.objects.filter(Q(pk__in=roots) | Q(merged_into__in=roots))
+    return Q(cluster__in=list(leaves.values_list("pk", flat=True)))
 
 
 def _compared(column: str) -> Callable[[Term], Q]:
     return lambda term: Q(**{f"{column}{_SIGNS[term.compared]}": term.numbers[0]})
-
-
-def _said(words: Q) -> Q:
-    """The letters whose indexed text fits."""
-    return Q(Exists(LetterText.objects.filter(words, letter=OuterRef("pk"))))
 
 
 # A value as JSON writes it, other than a text.
@@ -116,13 +129,13 @@ _CONDITIONS: dict[Field, Callable[[Term], Q]] = {
     Field.ID: lambda term: Q(pk__in=term.numbers),
     Field.CLUSTER: _group,
     Field.TEMPLATE: lambda term: Q(cluster__in=term.numbers),
-    Field.QUEUE: lambda term: Q(queue__name=term.text),
+    Field.QUEUE: _queues,
     Field.OWNER: lambda term: Q(queue__owner__slug=term.text) | Q(queue__owner__name=term.text),
     Field.TYPE: lambda term: Q(type=term.text),
     Field.KEY: lambda term: Q(key=term.text.encode()),
-    Field.ERROR: lambda term: _said(Q(error__contains=searchable(term.text))),
-    Field.BODY: lambda term: _said(_at_path(term) if term.path else Q(body__contains=searchable(term.text))),
-    Field.WORD: lambda term: _said(
+    Field.ERROR: lambda term: Q(error__contains=searchable(term.text)),
+    Field.BODY: lambda term: _at_path(term) if term.path else Q(body__contains=searchable(term.text)),
+    Field.WORD: lambda term: (
         Q(error__contains=searchable(term.text)) | Q(body__contains=searchable(term.text))
     ),
     Field.AGE: lambda term: Q(**{f"died_at{_EARLIER[term.compared]}": ClockTimestamp() - term.age}),

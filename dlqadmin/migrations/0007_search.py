@@ -2,6 +2,7 @@
 
 import django.contrib.postgres.indexes
 import django.db.models.deletion
+import django.db.models.expressions
 from django.contrib.postgres.operations import TrigramExtension
 from django.db import migrations, models
 
@@ -35,6 +36,11 @@ class Migration(migrations.Migration):
             options={
                 'indexes': [django.contrib.postgres.indexes.GinIndex(fields=['error'], name='lettertext_error', opclasses=['gin_trgm_ops']), django.contrib.postgres.indexes.GinIndex(fields=['body'], name='lettertext_body', opclasses=['gin_trgm_ops']), django.contrib.postgres.indexes.GinIndex(fields=['document'], name='lettertext_document', opclasses=['jsonb_path_ops'])],
             },
+        ),
+        migrations.RemoveIndex(model_name='deadletter', name='letter_of_queue'),
+        migrations.AddIndex(
+            model_name='deadletter',
+            index=models.Index(models.F('queue'), models.F('state'), django.db.models.expressions.CombinedExpression(models.F('id'), '*', models.Value(-1)), name='letter_of_queue'),
         ),
         migrations.RunSQL(ARRIVE, migrations.RunSQL.noop),
     ]

@@ -1,8 +1,10 @@
 """The list of letters: a filter, pages by id, and an offer of what is new. Bodies are never loaded."""
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
+from django.db.models import Max
 from django.http import HttpRequest, HttpResponse
 
 from dlqadmin.deadletters.models import DeadLetter, DeadLetterQuerySet
@@ -36,6 +38,12 @@ class Asked:
             DeadLetter.State.OPEN.value
         }
 
+    @property
+    def is_of_one_queue(self) -> bool:
+        """Whether it finds letters of one queue in one state, as `queue:` says."""
+        named = [term for term in self.terms if term.field is Field.QUEUE]
+        return len(named) == 1 and len(self.states) == 1 and self.states != {"all"}
+
     def letters(self, owners: list[int] | None) -> DeadLetterQuerySet:
         """The letters that match; none if the filter cannot be read."""
         if self.mistake:
@@ -48,11 +56,14 @@ class Asked:
 def letters(request: HttpRequest) -> HttpResponse:
     """Letters that match the filter, the newest first."""
     owners, asked = visible_owners(request.user), asked_for(request.GET.get("q", ""))
-    found = asked.letters(owners)
-    newest = number_of(request, "newest")
+    found, by_queue = asked.letters(owners), asked.is_of_one_queue
+    before, after, newest = (number_of(request, name) for name in ("before", "after", "newest"))
+    rows, newer, older = page_of(found, before, after, by_queue)
+    new = found.filter(pk__gt=newest)[: MOST_COUNTED + 1].count() if newest is not None else 0
     if newest is None:
-        newest = found.order_by("-pk").values_list("pk", flat=True).first() or 0
-    rows, newer, older = page_of(found, number_of(request, "before"), number_of(request, "after"))
+        newest = (
+            rows[0].pk if rows and before is after is None else found.aggregate(last=Max("pk"))["last"]
+        ) or 0
     total = found[: MOST_COUNTED + 1].count()
     context = {
         "asked": asked,
@@ -62,11 +73,17 @@ def letters(request: HttpRequest) -> HttpResponse:
         "older": older,
         "total": min(total, MOST_COUNTED),
         "more": total > MOST_COUNTED,
-        "oldest": found.order_by("pk").values_list("died_at", flat=True).first(),
-        "new": found.filter(pk__gt=newest)[: MOST_COUNTED + 1].count(),
+        "oldest": first_of(found, by_queue),
+        "new": new,
         **acts_on(request, asked, rows),
     }
     return render_live(request, "letters/page.html", context, seconds=10, newest=newest)
+
+
+def first_of(letters: DeadLetterQuerySet, by_queue: bool) -> datetime | None:
+    """When the first of them died; None if there is none."""
+    in_order = letters.of_one_queue().reverse() if by_queue else letters.order_by("pk")
+    return in_order.values_list("died_at", flat=True).first()
 
 
 def asked_for(text: str) -> Asked:
@@ -117,14 +134,21 @@ def number_of(request: HttpRequest, name: str) -> int | None:
 
 
 def page_of(
-    letters: DeadLetterQuerySet, before: int | None, after: int | None
+    letters: DeadLetterQuerySet, before: int | None, after: int | None, by_queue: bool = False
 ) -> tuple[list[DeadLetter], int | None, int | None]:
-    """The rows of a page, and the ids for the links to newer and older pages (None: there are no more)."""
+    """The rows of a page, and the ids for the links to newer and older pages (None: there are no more).
+
+    `by_queue`: they are of one queue and one state.
+    """
+    listed = letters.listed()
     if after is not None:
-        rows = list(letters.listed().filter(pk__gt=after).order_by("pk")[: PAGE + 1])
+        rows = list(listed.filter(pk__gt=after).order_by("pk")[: PAGE + 1])
         more, rows = len(rows) > PAGE, rows[:PAGE][::-1]
         return rows, (rows[0].pk if more else None), (rows[-1].pk if rows else None)
-    listed = letters.listed() if before is None else letters.listed().filter(pk__lt=before)
+    if by_queue:
+        listed = listed.of_one_queue(before)
+    elif before is not None:
+        listed = listed.filter(pk__lt=before)
     rows = list(listed[: PAGE + 1])
     more, rows = len(rows) > PAGE, rows[:PAGE]
     return rows, (rows[0].pk if rows and before is not None else None), (rows[-1].pk if more else None)

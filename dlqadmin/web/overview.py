@@ -18,6 +18,7 @@ from dlqadmin.web.live import render_live
 from dlqadmin.web.routes import route
 
 MOST_STEPS = 12
+MOST_ROWS = 50  # the most urgent; of more, a link shows all
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,21 +45,25 @@ class Step:
 def overview(request: HttpRequest) -> HttpResponse:
     """All queues that the person may see, the most urgent first."""
     sidebar = Sidebar(request.user)
-    rows = overview_rows(sidebar.all_queues, sidebar.paused)
-    steps = [next_step(row) for row in rows if row.urgency.letters]
+    most = len(sidebar.all_queues) if "all" in request.GET else MOST_ROWS
+    rows = overview_rows(sidebar.all_queues, sidebar.paused, most)
+    steps = [next_step(row) for row in rows[:MOST_STEPS] if row.urgency.letters]
     context = {
         "sidebar": sidebar,
-        "rows": rows,
-        "steps": steps[:MOST_STEPS],
-        "more_steps": len(steps[MOST_STEPS:]),
+        "rows": rows[:most],
+        "more_rows": len(rows[most:]),
+        "all": len(rows),
+        "steps": steps,
+        "more_steps": sum(1 for row in rows if row.urgency.letters) - len(steps),
     }
     return render_live(request, "overview/page.html", context | totals(rows), seconds=10)
 
 
-def overview_rows(queues: list[QueueUrgency], paused: set[int]) -> list[Row]:
-    """The queues with their ledgers and the progress of their largest clusters: two queries for any number."""
+def overview_rows(queues: list[QueueUrgency], paused: set[int], most: int) -> list[Row]:
+    """The queues with their ledgers, the first `most` also with the progress of their largest clusters: two queries for
+    any number."""
     ledgers = read_ledgers([queue.queue_id for queue in queues])
-    progress = progress_of([queue.top_cluster for queue in queues if queue.top_cluster])
+    progress = progress_of([queue.top_cluster for queue in queues[:most] if queue.top_cluster])
     return [
         Row(
             queue,

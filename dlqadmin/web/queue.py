@@ -52,7 +52,7 @@ def queue(request: HttpRequest, queue: SourceQueue) -> HttpResponse:
         "concentration": concentration_of([group.letters for group in groups]),
         "top_share": 100 * groups[0].letters / total if groups else 0.0,
         "clusters": cluster_rows(groups[:MOST_CLUSTERS], total),
-        "letters": letters.listed()[:MOST_LETTERS],
+        "letters": letters.listed().of_one_queue()[:MOST_LETTERS],
         "redrives": with_counts(queue.redrives.select_related("queue").order_by("-pk")[:MOST_REDRIVES]),
         "alert": Alert.objects.filter(queue=queue, closed_at=None).order_by("-severity", "opened_at").first(),
         "may_configure": may(request.user, "queue.configure", queue),
