@@ -11,6 +11,7 @@ from typing import Any
 from django.db import connection
 
 from dlqadmin.clusters.overrepresented import Shared, Value, shared_values
+from dlqadmin.deadletters.ends import newest_ids, oldest_ids
 from dlqadmin.text import display_safe
 
 SAMPLE = 250  # letters, of the newest and of the oldest, here and elsewhere
@@ -30,11 +31,7 @@ HIDDEN = "(hidden)"
 _COLUMNS = f"""id, type, key, worker, extract(hour FROM died_at AT TIME ZONE 'UTC')::int, headers,
     CASE WHEN body_size <= {LONGEST_BODY} THEN body END"""
 
-_HERE = f"""
-(SELECT {_COLUMNS} FROM dlqadmin_deadletter WHERE cluster_id = ANY(%(leaves)s) ORDER BY id DESC LIMIT %(most)s)
-UNION ALL
-(SELECT {_COLUMNS} FROM dlqadmin_deadletter WHERE cluster_id = ANY(%(leaves)s) ORDER BY id LIMIT %(most)s)
-"""  # noqa: S608 - made of constants
+_HERE = f"SELECT {_COLUMNS} FROM dlqadmin_deadletter WHERE id = ANY(%(ids)s)"  # noqa: S608 - made of constants
 
 # The letters of other causes may be few among many: so many are looked through, at both ends.
 _ELSEWHERE = f"""
@@ -68,17 +65,15 @@ def facets_of(*, queue_id: int, leaves: Sequence[int], letters: int) -> Facets:
 
     `letters`: how many there are, to tell whether all were read. Reads at most 4 × SAMPLE letters.
     """
-    values = {"queue": queue_id, "leaves": list(leaves), "most": SAMPLE}
-    here, elsewhere = _read(_HERE, values), _read(_ELSEWHERE, values)
+    here = _read(_HERE, {"ids": newest_ids(leaves, SAMPLE) + oldest_ids(leaves, SAMPLE)})
+    elsewhere = _read(_ELSEWHERE, {"queue": queue_id, "leaves": list(leaves), "most": SAMPLE})
     return Facets(shared_values(here, elsewhere), len(here), len(elsewhere), letters > len(here))
 
 
 def _read(query: str, values: dict[str, Any]) -> list[list[Value]]:
     with connection.cursor() as cursor:
         cursor.execute(query, values)
-        # What is both new and old is read once.
-        rows = {row[0]: row[1:] for row in cursor.fetchall()}
-    return [list(_values(*row)) for row in rows.values()]
+        return [list(_values(*row)) for _pk, *row in cursor.fetchall()]
 
 
 def _values(

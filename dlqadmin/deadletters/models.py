@@ -119,6 +119,8 @@ class DeadLetter(Envelope):
             models.Index("queue", "state", BACKWARDS, name="letter_of_queue"),
             # serves: a cluster's letters, the gate's question "did one start after the fix", a redrive's frozen set.
             models.Index(fields=["cluster", "state", "last_attempt_at"], name="letter_of_cluster"),
+            # serves: the newest and the oldest letters of a cluster (deadletters/ends.py).
+            models.Index("cluster", "state", BACKWARDS, name="letter_at_ends"),
             # serves: one message through all its lives.
             models.Index(fields=["lineage", "generation"], name="letter_of_lineage"),
             # serves: which letters hold a key of an ordered queue. A hash: a key may be longer than a btree takes.

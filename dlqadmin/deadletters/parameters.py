@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from dlqadmin.clusters.fingerprint import fingerprint
 from dlqadmin.clusters.models import ErrorCluster
+from dlqadmin.deadletters.ends import newest_ids
 from dlqadmin.deadletters.models import DeadLetter
 
 READ = 500  # letters
@@ -31,8 +32,8 @@ class Place:
 
 def places_of(leaf: ErrorCluster) -> list[Place]:
     """The masked places of `leaf` in their order."""
-    letters = DeadLetter.objects.filter(cluster=leaf).order_by("-pk")
-    told = letters.values_list("error_text", "error_class", "traceback")[:READ]
+    letters = DeadLetter.objects.filter(pk__in=newest_ids([leaf.pk], READ)).order_by("-pk")
+    told = letters.values_list("error_text", "error_class", "traceback")
     seen: list[Counter[str]] = []
     kinds: list[str] = []
     for text, error_class, traceback in told:

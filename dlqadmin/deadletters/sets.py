@@ -96,11 +96,17 @@ def _queues(term: Term) -> Q:
     return Q(queue__in=list(SourceQueue.objects.filter(name=term.text).values_list("pk", flat=True)))
 
 
-def _group(term: Term) -> Q:
-    """The letters of whatever group the clusters are part of now."""
+def leaves_named(term: Term) -> list[int]:
+    """The leaves of whatever groups the clusters of the term are part of now; of `template:` the leaves themselves."""
+    if term.field is Field.TEMPLATE:
+        return list(term.numbers)
     roots = ErrorCluster.objects.filter(pk__in=term.numbers).values(root=Coalesce("merged_into", "pk"))
     leaves = ErrorCluster.objects.filter(Q(pk__in=roots) | Q(merged_into__in=roots))
-    return Q(cluster__in=list(leaves.values_list("pk", flat=True)))
+    return list(leaves.values_list("pk", flat=True))
+
+
+def _group(term: Term) -> Q:
+    return Q(cluster__in=leaves_named(term))
 
 
 def _compared(column: str) -> Callable[[Term], Q]:
@@ -128,7 +134,7 @@ def _at_path(term: Term) -> Q:
 _CONDITIONS: dict[Field, Callable[[Term], Q]] = {
     Field.ID: lambda term: Q(pk__in=term.numbers),
     Field.CLUSTER: _group,
-    Field.TEMPLATE: lambda term: Q(cluster__in=term.numbers),
+    Field.TEMPLATE: _group,
     Field.QUEUE: _queues,
     Field.OWNER: lambda term: Q(queue__owner__slug=term.text) | Q(queue__owner__name=term.text),
     Field.TYPE: lambda term: Q(type=term.text),

@@ -42,5 +42,9 @@ class Migration(migrations.Migration):
             model_name='deadletter',
             index=models.Index(models.F('queue'), models.F('state'), django.db.models.expressions.CombinedExpression(models.F('id'), '*', models.Value(-1)), name='letter_of_queue'),
         ),
+        migrations.AddIndex(
+            model_name='deadletter',
+            index=models.Index(models.F('cluster'), models.F('state'), django.db.models.expressions.CombinedExpression(models.F('id'), '*', models.Value(-1)), name='letter_at_ends'),
+        ),
         migrations.RunSQL(ARRIVE, migrations.RunSQL.noop),
     ]

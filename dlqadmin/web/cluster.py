@@ -13,6 +13,7 @@ from dlqadmin.clusters.counts import counts_of, trend_of
 from dlqadmin.clusters.elsewhere import also_in
 from dlqadmin.clusters.models import ErrorCluster, SplitRule
 from dlqadmin.clusters.proposals import joins_of, proposals_of
+from dlqadmin.deadletters.ends import newest_ids, oldest_ids
 from dlqadmin.deadletters.facets import facets_of
 from dlqadmin.deadletters.models import DeadLetter
 from dlqadmin.deadletters.parameters import places_of
@@ -27,6 +28,7 @@ from dlqadmin.web.load import load_cluster, load_root
 from dlqadmin.web.routes import route, signed_in_user
 
 MOST_LETTERS = 10
+OPEN = (DeadLetter.State.OPEN.value,)
 MOST_LEAVES = 100
 MOST_OTHERS = 20
 MUTE_HOURS = ((4, _("4 hours")), (24, _("24 hours")), (168, _("7 days")))
@@ -97,18 +99,19 @@ def cluster_page(request: HttpRequest, cluster: ErrorCluster, status: int = 200,
     diagnosis = current_diagnosis(cluster)
     letters = DeadLetter.objects.of_cluster(cluster)
     leaves = leaf_rows(cluster)
+    pks = [leaf.pk for leaf in leaves]
     counts = cluster_counts(cluster)
     context = {
         "cluster": cluster,
         "queue": cluster.queue,
         "progress": progress_by(facts)[cluster.pk],
         "counts": counts,
-        "trend": trend_bars(trend_of([leaf.pk for leaf in leaves], timezone.now())),
+        "trend": trend_bars(trend_of(pks, timezone.now())),
         **gate_of(facts[cluster.pk]),
         "diagnosis": diagnosis,
         "history": history_of(leaves),
-        "letters": letters.open().listed()[:MOST_LETTERS],
-        "sample": letters.listed().order_by("pk").first(),
+        "letters": letters.filter(pk__in=newest_ids(pks, MOST_LETTERS, OPEN)).listed(),
+        "sample": letters.filter(pk__in=oldest_ids(pks, 1)).listed().first(),
         "form": DiagnosisForm(initial=_first_draft(diagnosis)),
         "may_diagnose": may(request.user, "cluster.diagnose", cluster),
         "may_redrive": may(request.user, "redrive.start", cluster),

@@ -2,14 +2,16 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from typing import Any
 
 from django.db.models import Max
 from django.http import HttpRequest, HttpResponse
 
+from dlqadmin.deadletters.ends import newest_ids, oldest_ids
 from dlqadmin.deadletters.models import DeadLetter, DeadLetterQuerySet
 from dlqadmin.deadletters.query import LARGEST, BadQuery, Field, Term, parse
-from dlqadmin.deadletters.sets import LetterSet, matching
+from dlqadmin.deadletters.sets import LetterSet, leaves_named, matching
 from dlqadmin.people.permissions import may, visible_owners
 from dlqadmin.queues.models import SourceQueue
 from dlqadmin.web.asked import address
@@ -20,7 +22,7 @@ PAGE = 50
 MOST_COUNTED = 10_000  # an exact count of a common word over a million letters takes seconds
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Asked:
     """The filter of the list: its text, its terms, and what is wrong with it, cut at the place of the mistake."""
 
@@ -39,10 +41,26 @@ class Asked:
         }
 
     @property
+    def one_state(self) -> list[str]:
+        """The state that it asks for, if that is one; else none."""
+        return [] if len(self.states) > 1 or self.states == {"all"} else list(self.states)
+
+    @property
     def is_of_one_queue(self) -> bool:
-        """Whether it finds letters of one queue in one state, as `queue:` says."""
-        named = [term for term in self.terms if term.field is Field.QUEUE]
-        return len(named) == 1 and len(self.states) == 1 and self.states != {"all"}
+        """Whether it finds letters of one queue in one state, as `queue:` says, whatever else it asks for."""
+        named = self._named()
+        return bool(self.one_state) and named.count(Field.QUEUE) == 1 and not named.count(Field.CLUSTER)
+
+    @cached_property
+    def leaves(self) -> list[int]:
+        """The leaves of the one `cluster:` or `template:`, if nothing else is asked for but a queue and one state."""
+        named = [field for field in self._named() if field is not Field.QUEUE]
+        if not self.one_state or named not in ([Field.CLUSTER], [Field.TEMPLATE]):
+            return []
+        return [leaf for term in self.terms if term.numbers for leaf in leaves_named(term)]
+
+    def _named(self) -> list[Field]:
+        return [term.field for term in self.terms if term.field is not Field.STATE]
 
     def letters(self, owners: list[int] | None) -> DeadLetterQuerySet:
         """The letters that match; none if the filter cannot be read."""
@@ -56,9 +74,9 @@ class Asked:
 def letters(request: HttpRequest) -> HttpResponse:
     """Letters that match the filter, the newest first."""
     owners, asked = visible_owners(request.user), asked_for(request.GET.get("q", ""))
-    found, by_queue = asked.letters(owners), asked.is_of_one_queue
+    found = asked.letters(owners)
     before, after, newest = (number_of(request, name) for name in ("before", "after", "newest"))
-    rows, newer, older = page_of(found, before, after, by_queue)
+    rows, newer, older = page_of(found, before, after, asked)
     new = found.filter(pk__gt=newest)[: MOST_COUNTED + 1].count() if newest is not None else 0
     if newest is None:
         newest = (
@@ -73,16 +91,21 @@ def letters(request: HttpRequest) -> HttpResponse:
         "older": older,
         "total": min(total, MOST_COUNTED),
         "more": total > MOST_COUNTED,
-        "oldest": first_of(found, by_queue),
+        "oldest": first_of(found, asked),
         "new": new,
         **acts_on(request, asked, rows),
     }
     return render_live(request, "letters/page.html", context, seconds=10, newest=newest)
 
 
-def first_of(letters: DeadLetterQuerySet, by_queue: bool) -> datetime | None:
+def first_of(letters: DeadLetterQuerySet, asked: Asked) -> datetime | None:
     """When the first of them died; None if there is none."""
-    in_order = letters.of_one_queue().reverse() if by_queue else letters.order_by("pk")
+    if asked.is_of_one_queue:
+        in_order = letters.of_one_queue().reverse()
+    elif asked.leaves:
+        in_order = letters.filter(pk__in=oldest_ids(asked.leaves, 1, asked.one_state))
+    else:
+        in_order = letters.order_by("pk")
     return in_order.values_list("died_at", flat=True).first()
 
 
@@ -134,24 +157,25 @@ def number_of(request: HttpRequest, name: str) -> int | None:
 
 
 def page_of(
-    letters: DeadLetterQuerySet, before: int | None, after: int | None, by_queue: bool = False
+    letters: DeadLetterQuerySet, before: int | None, after: int | None, asked: Asked
 ) -> tuple[list[DeadLetter], int | None, int | None]:
-    """The rows of a page, and the ids for the links to newer and older pages (None: there are no more).
-
-    `by_queue`: they are of one queue and one state.
-    """
-    listed = letters.listed()
+    """The rows of a page, and the ids for the links to newer and older pages (None: there are no more)."""
     if after is not None:
-        rows = list(listed.filter(pk__gt=after).order_by("pk")[: PAGE + 1])
+        rows = list(letters.listed().filter(pk__gt=after).order_by("pk")[: PAGE + 1])
         more, rows = len(rows) > PAGE, rows[:PAGE][::-1]
         return rows, (rows[0].pk if more else None), (rows[-1].pk if rows else None)
-    if by_queue:
-        listed = listed.of_one_queue(before)
-    elif before is not None:
-        listed = listed.filter(pk__lt=before)
-    rows = list(listed[: PAGE + 1])
+    rows = list(_older(letters.listed(), before, asked)[: PAGE + 1])
     more, rows = len(rows) > PAGE, rows[:PAGE]
     return rows, (rows[0].pk if rows and before is not None else None), (rows[-1].pk if more else None)
+
+
+def _older(listed: DeadLetterQuerySet, before: int | None, asked: Asked) -> DeadLetterQuerySet:
+    """The letters below `before`, by the index that has their order."""
+    if asked.is_of_one_queue:
+        return listed.of_one_queue(before)
+    if asked.leaves:
+        return listed.filter(pk__in=newest_ids(asked.leaves, PAGE + 1, asked.one_state, before))
+    return listed if before is None else listed.filter(pk__lt=before)
 
 
 def filter_query(request: HttpRequest) -> str:
