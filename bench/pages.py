@@ -42,7 +42,7 @@ MOST_MS = 50.0
 MOST_SEARCH_MS = 300.0
 MOST_GROWTH = 1.5
 LEAST_PEER = 20.0
-SEARCHES = ("search", "search words")
+SEARCHES = ("search", "search, live", "search words", "search words, live")
 
 # A month of letters; each has the words of its cause and some of its own.
 _LETTERS = """

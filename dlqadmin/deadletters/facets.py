@@ -14,12 +14,13 @@ from dlqadmin.clusters.overrepresented import Shared, Value, shared_values
 from dlqadmin.deadletters.ends import newest_ids, oldest_ids
 from dlqadmin.text import display_safe
 
-SAMPLE = 250  # letters, of the newest and of the oldest, here and elsewhere
+SAMPLE = 100  # letters, of the newest and of the oldest, here and elsewhere
+MOST_OTHERS = 100  # leaves of other causes
+OPEN = ("open",)
 LONGEST_BODY = 16_384  # bytes; a longer body is not read
 LONGEST_VALUE = 80  # characters
 DEEPEST = 6
 MOST_FIELDS = 60  # of one body
-REACH = 20_000  # letters that are looked through for those of other causes
 
 # Shown as present, never as what they are.
 _SECRET = re.compile(
@@ -31,23 +32,12 @@ HIDDEN = "(hidden)"
 _COLUMNS = f"""id, type, key, worker, extract(hour FROM died_at AT TIME ZONE 'UTC')::int, headers,
     CASE WHEN body_size <= {LONGEST_BODY} THEN body END"""
 
-_HERE = f"SELECT {_COLUMNS} FROM dlqadmin_deadletter WHERE id = ANY(%(ids)s)"  # noqa: S608 - made of constants
+_READ = f"SELECT {_COLUMNS} FROM dlqadmin_deadletter WHERE id = ANY(%s)"  # noqa: S608 - made of constants
 
-# The letters of other causes may be few among many: so many are looked through, at both ends.
-_ELSEWHERE = f"""
-WITH looked AS (
-    (SELECT id, cluster_id FROM dlqadmin_deadletter WHERE queue_id = %(queue)s AND state = 'open'
-        ORDER BY id * -1 LIMIT {REACH})
-    UNION
-    (SELECT id, cluster_id FROM dlqadmin_deadletter WHERE queue_id = %(queue)s AND state = 'open'
-        ORDER BY id * -1 DESC LIMIT {REACH})
-), chosen AS (
-    (SELECT id FROM looked WHERE cluster_id <> ALL(%(leaves)s) ORDER BY id DESC LIMIT %(most)s)
-    UNION
-    (SELECT id FROM looked WHERE cluster_id <> ALL(%(leaves)s) ORDER BY id LIMIT %(most)s)
-)
-SELECT {_COLUMNS} FROM dlqadmin_deadletter WHERE id IN (SELECT id FROM chosen)
-"""  # noqa: S608 - made of constants
+# Those that have most letters. How many have none is not asked: an index says so at once.
+_OTHERS = """
+SELECT id FROM dlqadmin_errorcluster WHERE queue_id = %s AND id <> ALL(%s) ORDER BY open_count DESC, id DESC LIMIT %s
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +55,21 @@ def facets_of(*, queue_id: int, leaves: Sequence[int], letters: int) -> Facets:
 
     `letters`: how many there are, to tell whether all were read. Reads at most 4 × SAMPLE letters.
     """
-    here = _read(_HERE, {"ids": newest_ids(leaves, SAMPLE) + oldest_ids(leaves, SAMPLE)})
-    elsewhere = _read(_ELSEWHERE, {"queue": queue_id, "leaves": list(leaves), "most": SAMPLE})
+    here = _read(newest_ids(leaves, SAMPLE) + oldest_ids(leaves, SAMPLE))
+    others = _others(queue_id, leaves)
+    elsewhere = _read(newest_ids(others, SAMPLE, OPEN) + oldest_ids(others, SAMPLE, OPEN))
     return Facets(shared_values(here, elsewhere), len(here), len(elsewhere), letters > len(here))
 
 
-def _read(query: str, values: dict[str, Any]) -> list[list[Value]]:
+def _others(queue_id: int, leaves: Sequence[int]) -> list[int]:
     with connection.cursor() as cursor:
-        cursor.execute(query, values)
+        cursor.execute(_OTHERS, [queue_id, list(leaves), MOST_OTHERS])
+        return [row[0] for row in cursor.fetchall()]
+
+
+def _read(ids: list[int]) -> list[list[Value]]:
+    with connection.cursor() as cursor:
+        cursor.execute(_READ, [ids])
         return [list(_values(*row)) for _pk, *row in cursor.fetchall()]
 
 

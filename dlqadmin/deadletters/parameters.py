@@ -8,7 +8,7 @@ from dlqadmin.clusters.models import ErrorCluster
 from dlqadmin.deadletters.ends import newest_ids
 from dlqadmin.deadletters.models import DeadLetter
 
-READ = 500  # letters
+READ = 200  # letters
 MOST_VALUES = 5
 MOST_PLACES = 8
 LONGEST = 80  # characters of a value that can be split by
