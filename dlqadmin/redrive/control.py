@@ -10,7 +10,7 @@ from dlqadmin.clusters.models import ErrorCluster
 from dlqadmin.people.audit import Actor, actor_name, record
 from dlqadmin.redrive.diagnose import current_diagnosis
 from dlqadmin.redrive.models import Approval, Redrive
-from dlqadmin.redrive.run import LIVE, let_go
+from dlqadmin.redrive.run import LIVE, keep_outcomes, let_go
 
 State = Redrive.State
 
@@ -35,6 +35,7 @@ def cancel(*, redrive: Redrive, by: Actor) -> None:
     with transaction.atomic():
         _change(redrive, by, "redrive.cancel", live, state=State.CANCELLED, finished_at=ClockTimestamp())
         let_go(redrive, gettext_noop("the redrive was cancelled"))
+        keep_outcomes(redrive)
 
 
 @transaction.atomic

@@ -80,6 +80,7 @@ def advance_redrives() -> None:
     ended = redrives.exclude(state__in=(*LIVE, Redrive.State.HELD))
     for redrive in ended.filter(items__outcome=RedriveItem.Outcome.SENT).distinct():
         _collect(redrive)
+        keep_outcomes(redrive)
 
 
 def advance(redrive: Redrive, seconds: float = TURN_SECONDS) -> None:
@@ -100,8 +101,7 @@ def advance(redrive: Redrive, seconds: float = TURN_SECONDS) -> None:
             figures = read_figures(redrive)
         decision = decide(figures)
     _conclude(redrive, decision, figures)
-    with guarded():
-        Redrive.objects.filter(pk=redrive.pk).update(outcomes=dict(count_outcomes(redrive)))
+    keep_outcomes(redrive)
 
 
 def look_at_held(redrive: Redrive) -> None:
@@ -113,6 +113,7 @@ def look_at_held(redrive: Redrive) -> None:
         _conclude(redrive, decision, figures)
     elif redrive.state_reason == HELD_BECAUSE and not figures.canary_open:
         _set_state(redrive, Redrive.State.RUNNING, "")
+    keep_outcomes(redrive)
 
 
 def send_pending(redrive: Redrive, seconds: float = TURN_SECONDS) -> int:
@@ -220,6 +221,12 @@ def _collect(redrive: Redrive) -> None:
             Redrive.objects.filter(pk=redrive.pk, state=Redrive.State.STALLED).update(
                 state=Redrive.State.RUNNING, state_reason=""
             )
+
+
+@guarded()
+def keep_outcomes(redrive: Redrive) -> None:
+    """Keep how many items have each outcome, for whoever looks at a large redrive."""
+    Redrive.objects.filter(pk=redrive.pk).update(outcomes=dict(count_outcomes(redrive)))
 
 
 def count_outcomes(redrive: Redrive) -> Counter[str]:

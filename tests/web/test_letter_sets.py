@@ -5,10 +5,13 @@ from typing import Any
 import pytest
 from django.urls import reverse
 
+from dlqadmin.consumers.consume import consume_once
+from dlqadmin.consumers.registry import declared
 from dlqadmin.deadletters.models import DeadLetter, LetterEdit
 from dlqadmin.queues.models import SourceQueue
 from dlqadmin.redrive.diagnose import sign_diagnosis
 from dlqadmin.redrive.models import Redrive
+from dlqadmin.redrive.run import advance_redrives
 from tests.web.making import cluster_of
 
 PATCH = '[{"op": "replace", "path": "/loanId", "value": 8.50}]'
@@ -43,6 +46,29 @@ def test_the_preview_of_many_causes_says_which_gates_are_closed(
     page = client.get(reverse("redrive", args=[Redrive.objects.latest("pk").pk]))
     assert "left out:" in page.text
     assert "&lt;b&gt;7&lt;/b&gt;" in page.text or "&lt;b&gt;<var>" in page.text
+
+
+def test_a_large_redrive_shows_the_counts_that_were_kept_and_they_are_right(
+    signed_in: Any, queue: Any, causes: Any, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr("dlqadmin.web.redrives.MOST_COUNTED", 0)
+    client = signed_in()
+    client.post(page_of("redrive-letters", queue, q=f"cluster:{causes[0].cluster_id}"))
+    redrive = Redrive.objects.get()
+
+    def shown() -> dict[str, int]:
+        bars = client.get(reverse("redrive", args=[redrive.pk])).context["bars"]
+        return {bar.outcome: bar.number for bar in bars if bar.number}
+
+    assert shown() == {"pending": 2}
+    advance_redrives()
+    assert shown() == {"sent": 1, "pending": 1}
+    client.post(reverse("control-redrive", args=[redrive.pk]), {"cancel": ""})
+    assert shown() == {"sent": 1, "skipped": 1}
+    with declared(queue.name, type="note", function=lambda message: None, body="bytes"):
+        consume_once(queue)
+    advance_redrives()
+    assert shown() == {"succeeded": 1, "skipped": 1}
 
 
 def test_letters_are_selected_in_the_list_and_redriven(signed_in: Any, queue: Any, causes: Any) -> None:
