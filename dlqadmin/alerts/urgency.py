@@ -22,7 +22,7 @@ WITH news AS (
     ) AS oldest
     FROM (
         SELECT queue_id, sum(letters)::bigint AS letters, count(*) AS causes, max(letters) AS top_letters,
-            (array_agg(cluster_id ORDER BY letters DESC, cluster_id))[1] AS top_cluster
+            -(max(ARRAY[letters, -cluster_id]))[2] AS top_cluster -- most letters, then the lowest id; without a sort
         FROM clusters WHERE letters > 0 GROUP BY queue_id
     ) AS summed
 ), alerts AS MATERIALIZED (
