@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
+from difflib import get_close_matches
 from enum import StrEnum
 
 from django.utils.translation import gettext as _
@@ -108,11 +109,7 @@ def _term(word: str, start: int, end: int) -> Term:
     try:
         field = Field(name.lower())
     except ValueError:
-        known = ", ".join(field for field in Field if field is not Field.WORD)
-        said = _(
-            "There is no field “%(name)s”. Fields are: %(known)s. To look for the word, put it in quotes."
-        )
-        raise BadQuery(said % {"name": name, "known": known}, start, start + len(name)) from None
+        raise BadQuery(_unknown(name), start, start + len(name)) from None
     if not rest:
         raise BadQuery(_("“%s:” has no value.") % name, start, end)
     value_start = end - len(rest)
@@ -128,6 +125,18 @@ def _term(word: str, start: int, end: int) -> Term:
         path, text = _at_path(value, value_start, end)
         return Term(field, text, path=path, start=start, end=end)
     return Term(field, value, start=start, end=end)
+
+
+def _unknown(name: str) -> str:
+    fields = [field.value for field in Field if field is not Field.WORD]
+    near = get_close_matches(name.lower(), fields, n=1)
+    if near:
+        return _("There is no field “%(name)s”. Did you mean “%(near)s”?") % {"name": name, "near": near[0]}
+    told = {"name": name, "known": ", ".join(fields)}
+    return (
+        _("There is no field “%(name)s”. Fields are: %(known)s. To look for the word, put it in quotes.")
+        % told
+    )
 
 
 def _at_path(value: str, start: int, end: int) -> tuple[tuple[str, ...], str]:

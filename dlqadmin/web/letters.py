@@ -14,7 +14,7 @@ from dlqadmin.deadletters.query import LARGEST, BadQuery, Field, Term, parse
 from dlqadmin.deadletters.sets import LetterSet, leaves_named, matching
 from dlqadmin.people.permissions import may, visible_owners
 from dlqadmin.queues.models import SourceQueue
-from dlqadmin.web.asked import address
+from dlqadmin.web.asked import address, list_address
 from dlqadmin.web.live import render_live
 from dlqadmin.web.routes import route
 
@@ -32,6 +32,17 @@ class Asked:
     before: str = ""
     wrong: str = ""
     after: str = ""
+
+    @property
+    def chips(self) -> list[tuple[str, str]]:
+        """Each term as it was written, and the address of the list without it."""
+        return [
+            (
+                self.text[term.start : term.end],
+                list_address(f"{self.text[: term.start]}{self.text[term.end :]}".strip()),
+            )
+            for term in self.terms
+        ]
 
     @property
     def states(self) -> set[str]:

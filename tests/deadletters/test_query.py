@@ -79,6 +79,14 @@ def test_what_cannot_be_read_is_refused_with_its_place(text: str, wrong: str) ->
     assert str(refused.value)
 
 
+@pytest.mark.parametrize(
+    ("text", "said"), [("agee:>7d", "Did you mean “age”?"), ("http://x", "put it in quotes")]
+)
+def test_an_unknown_field_is_answered_with_what_may_be_meant(text: str, said: str) -> None:
+    with pytest.raises(BadQuery, match=said.replace("?", r"\?")):
+        parse(text)
+
+
 @given(st.text())
 def test_any_text_is_read_or_refused_within_its_bounds(text: str) -> None:
     try:

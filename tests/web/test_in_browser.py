@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from django.db import connection
 from django.test import Client
 from django.urls import reverse
@@ -12,10 +13,12 @@ from playwright.sync_api import BrowserContext, expect
 from dlqadmin.alerts.evaluate import evaluate
 from dlqadmin.consumers.consume import consume_once
 from dlqadmin.consumers.registry import declared
+from dlqadmin.deadletters.edit import edit_letter
+from dlqadmin.redrive.diagnose import sign_diagnosis
 from dlqadmin.redrive.models import Redrive
 from dlqadmin.redrive.run import collect_outcomes
 from tests.browsing import complaints_of, headless_chromium, needs_chromium
-from tests.web.making import begin_redrive
+from tests.web.making import begin_redrive, cluster_of
 
 pytestmark = [pytest.mark.browser, needs_chromium, pytest.mark.django_db(transaction=True)]
 
@@ -38,33 +41,69 @@ def context_of(browser: Any, client: Client, live_server: Any, **options: Any) -
     return context
 
 
-def test_no_page_makes_the_browser_complain(browser: Any, live_server: Any, signed_in: Any, die: Any) -> None:
-    client, letter = signed_in("admin"), die()
-    evaluate()
+def every_page(letter: Any, other: Any, redrive: Any) -> list[str]:
+    """The addresses of all pages, with something on each; `letter` and `other` are of one queue and two causes."""
+    queue = [letter.queue.name]
+    return [
+        reverse("overview"),
+        reverse("queue", args=queue),
+        reverse("queue-settings", args=queue),
+        reverse("queue-pause", args=queue),
+        reverse("letters", query={"q": f"queue:{letter.queue.name}"}),
+        reverse("letters", query={"q": "agee:>7d"}),
+        reverse("letters", query={"q": "state:discarded"}),
+        reverse("redrive-letters", args=queue),
+        reverse("redrive-letters", args=queue, query={"q": f"cluster:{other.cluster_id}"}),
+        reverse("settle-letters", args=queue),
+        reverse("patch-letters", args=queue),
+        reverse("letter", args=[letter.pk]),
+        reverse("edit-letter", args=[letter.pk]),
+        reverse("cluster", args=[letter.cluster_id]),
+        reverse("redrives"),
+        reverse("redrive", args=[redrive.pk]),
+        reverse("alerts"),
+        reverse("system"),
+    ]
+
+
+@pytest.fixture
+def full(signed_in: Any, die: Any) -> tuple[Client, list[str]]:
+    """An admin, and all pages with something on them: letters of three causes, an edited one, a redrive, alerts."""
+    client, letter, other = signed_in("admin"), die(), die("no tax code")
+    edit_letter(letter=letter, body=b'{"loanId": 8}', reason="a try", by=client.user)
+    sign_diagnosis(cluster=cluster_of(other), by=client.user, kind="permanent", cause="c", fix="f")
     begun = begin_redrive(die("another"), client.user)
+    evaluate()
+    return client, every_page(letter, other, begun)
+
+
+def test_no_page_makes_the_browser_complain(browser: Any, live_server: Any, full: Any) -> None:
+    client, pages = full
     page = context_of(browser, client, live_server).new_page()
     complaints = complaints_of(page)
-    for name, args in [
-        ("overview", []),
-        ("queue", [letter.queue.name]),
-        ("queue-settings", [letter.queue.name]),
-        ("letters", []),
-        ("letter", [letter.pk]),
-        ("cluster", [letter.cluster_id]),
-        ("redrives", []),
-        ("redrive", [begun.pk]),
-        ("alerts", []),
-        ("system", []),
-    ]:
-        page.goto(reverse(name, args=args))
+    for address in pages:
+        page.goto(address)
         page.wait_for_load_state("networkidle")
-        assert not complaints, (name, complaints)
+        assert not complaints, (address, complaints)
         for width in (1440, 390):
             page.set_viewport_size({"width": width, "height": 900})
             wider = page.evaluate(
                 "document.documentElement.scrollWidth > document.documentElement.clientWidth"
             )
-            assert not wider, (name, width)
+            assert not wider, (address, width)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_on_any_page(browser: Any, live_server: Any, full: Any, scheme: Any) -> None:
+    client, pages = full
+    page = context_of(browser, client, live_server, color_scheme=scheme).new_page()
+    found = {}
+    for address in pages:
+        page.goto(address)
+        results = Axe().run(page)
+        if results.violations_count:
+            found[address] = results.generate_report()
+    assert not found, "\n".join(f"{address}\n{report}" for address, report in found.items())
 
 
 def test_a_redrive_is_followed_to_its_end_and_then_left_alone(

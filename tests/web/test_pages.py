@@ -269,6 +269,19 @@ def test_a_filter_that_cannot_be_read_finds_nothing_and_says_where(
     assert not page.context["rows"]
 
 
+def test_each_part_of_the_filter_can_be_taken_away(signed_in: Any, die: Any) -> None:
+    die("<b>boom</b>")
+    page = signed_in("viewer").get("/letters/", {"q": 'type:note error:"<b>boom</b>" age:<1h'})
+    assert [term for term, _ in page.context["asked"].chips] == [
+        "type:note",
+        'error:"<b>boom</b>"',
+        "age:<1h",
+    ]
+    assert 'href="/letters/?q=type%3Anote++age%3A%3C1h"' in page.text
+    assert "error:&quot;&lt;b&gt;boom&lt;/b&gt;&quot;" in page.text
+    assert "<b>boom</b>" not in page.text
+
+
 @pytest.mark.parametrize("query", [f"before={10**30}", "newest=\0", "after=-1"])
 def test_an_odd_place_in_the_list_is_no_error(query: str, signed_in: Any, die: Any) -> None:
     die()
