@@ -36,10 +36,13 @@ def sign_diagnosis(
 ) -> Diagnosis:
     """Sign the next version of the diagnosis of the cluster's group. With a `fix` and no time, the fix took effect now.
 
-    Raises InvalidDiagnosis: no cause, a time without a fix, a fix that takes effect in the future.
+    Raises InvalidDiagnosis: no cause, a nature of the other kind, a time without a fix, a fix that takes effect in the
+    future.
     """
     if not cause.strip():
         raise InvalidDiagnosis("cause", _("Say what makes these letters die."))
+    if nature and nature not in Diagnosis.NATURES[Diagnosis.Kind(kind)]:
+        raise InvalidDiagnosis("nature", _("That is of the other kind: change one of the two."))
     if fix_effective_at and not fix.strip():
         raise InvalidDiagnosis("fix", _("Say what was fixed at that time, or leave the time empty."))
     now = db_now()

@@ -25,6 +25,17 @@ class Diagnosis(models.Model):
         OVERLOAD = "overload"
         CONFLICT = "conflict"
 
+    # What each kind can be of.
+    NATURES = {
+        Kind.PERMANENT: (
+            Nature.BAD_MESSAGE,
+            Nature.MISSING_DATA,
+            Nature.CODE_DEFECT,
+            Nature.CONFIGURATION,
+        ),
+        Kind.TRANSIENT: (Nature.OUTAGE, Nature.OVERLOAD, Nature.CONFLICT),
+    }
+
     cluster = models.ForeignKey(
         ErrorCluster, on_delete=models.CASCADE, related_name="diagnoses", db_index=False
     )

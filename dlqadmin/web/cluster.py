@@ -38,17 +38,47 @@ KINDS = [
 ]
 
 
+NATURES = [
+    ("", _("not said")),
+    (
+        _("permanent"),
+        [
+            (Diagnosis.Nature.BAD_MESSAGE.value, _("bad message")),
+            (Diagnosis.Nature.MISSING_DATA.value, _("missing data")),
+            (Diagnosis.Nature.CODE_DEFECT.value, _("code defect")),
+            (Diagnosis.Nature.CONFIGURATION.value, _("configuration")),
+        ],
+    ),
+    (
+        _("transient"),
+        [
+            (Diagnosis.Nature.OUTAGE.value, _("outage")),
+            (Diagnosis.Nature.OVERLOAD.value, _("overload")),
+            (Diagnosis.Nature.CONFLICT.value, _("conflict")),
+        ],
+    ),
+]
+
+
 class DiagnosisForm(forms.Form):
     """A person's statement on a cluster."""
 
     kind = forms.ChoiceField(
         choices=KINDS, widget=forms.RadioSelect, initial=Diagnosis.Kind.PERMANENT.value, label=_("Kind")
     )
+    nature = forms.ChoiceField(choices=NATURES, required=False, label=_("Of what nature"))
     cause = forms.CharField(
         label=_("Cause"),
         max_length=10_000,
         widget=forms.Textarea(attrs={"rows": 4}),
         help_text=_("What makes every one of these letters die?"),
+    )
+    evidence = forms.CharField(
+        label=_("Evidence"),
+        max_length=10_000,
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 2}),
+        help_text=_("What shows it: a log line, a query, a link."),
     )
     fix = forms.CharField(
         label=_("Fix"),
@@ -180,4 +210,4 @@ def _first_draft(diagnosis: Diagnosis | None) -> dict[str, Any]:
     """Whoever declares the fix starts from what was diagnosed; a diagnosis that had a fix is no draft for the next."""
     if diagnosis is None or diagnosis.fix:
         return {}
-    return {"kind": diagnosis.kind, "cause": diagnosis.cause, "ticket_url": diagnosis.ticket_url}
+    return {name: getattr(diagnosis, name) for name in ("kind", "nature", "cause", "evidence", "ticket_url")}

@@ -9,6 +9,7 @@ from dlqadmin.clusters.assign import assign
 from dlqadmin.clusters.models import ErrorCluster
 from dlqadmin.people.models import AuditEntry
 from dlqadmin.redrive.diagnose import InvalidDiagnosis, current_diagnosis, refute, sign_diagnosis
+from dlqadmin.redrive.models import Diagnosis
 
 
 @pytest.fixture
@@ -63,3 +64,17 @@ def test_a_diagnosis_is_refuted_once(cluster, make_user) -> None:
     assert not refute(diagnosis, "3 died again")
     diagnosis.refresh_from_db()
     assert diagnosis.refuted_why == "2 died again"
+
+
+@pytest.mark.parametrize("kind", Diagnosis.Kind)
+def test_a_nature_is_of_its_kind(cluster, kind) -> None:
+    for nature in Diagnosis.Nature:
+        if nature in Diagnosis.NATURES[kind]:
+            signed = sign_diagnosis(
+                cluster=cluster, by=None, kind=kind, cause="a", nature=nature, evidence=" log "
+            )
+            assert (signed.nature, signed.evidence) == (nature, "log")
+        else:
+            with pytest.raises(InvalidDiagnosis, match="other kind"):
+                sign_diagnosis(cluster=cluster, by=None, kind=kind, cause="a", nature=nature)
+    assert set(Diagnosis.Nature) == {nature for natures in Diagnosis.NATURES.values() for nature in natures}

@@ -52,8 +52,16 @@ def test_from_the_dead_letter_to_the_redrive_with_links_and_forms_alone(signed_i
 def test_declaring_the_fix_starts_from_the_diagnosis(signed_in: Any, die: Any) -> None:
     client, letter = signed_in("operator"), die()
     cluster = reverse("cluster", args=[letter.cluster_id])
-    client.post(cluster + "diagnosis/", {"kind": "transient", "cause": "The database was down."})
+    said = {
+        "kind": "transient",
+        "nature": "outage",
+        "cause": "The database was down.",
+        "evidence": "<i>log</i>",
+    }
+    client.post(cluster + "diagnosis/", said)
     page = client.get(cluster)
+    assert "&lt;i&gt;log&lt;/i&gt;" in page.text
+    assert page.context["form"]["nature"].value() == "outage"
     assert "The database was down.</textarea>" in page.text
     assert page.context["form"]["kind"].value() == "transient"
 
@@ -63,6 +71,7 @@ def test_declaring_the_fix_starts_from_the_diagnosis(signed_in: Any, die: Any) -
     [
         ("cause", {"kind": "permanent", "cause": "  "}),
         ("kind", {"kind": "odd", "cause": "c"}),
+        ("nature", {"kind": "permanent", "nature": "outage", "cause": "c"}),
         ("kind", {"cause": "c"}),
         ("fix", {"kind": "permanent", "cause": "c", "fix_effective_at": "2026-01-01T10:00"}),
         (
