@@ -13,11 +13,11 @@ from bench.errors import BenchError
 from bench.names import peer_queue
 from bench.peer import app as peer_app
 from bench.sandbox import Processes
-from dlqadmin.deadletters.ledger import read_ledger
 from dlqadmin.messages.models import Claim, Message
 from dlqadmin.messages.publish import Outgoing, publish_many
 from dlqadmin.messages.wakeups import wake_now
 from dlqadmin.queues.models import AccountDelta, SourceQueue
+from dlqadmin.redrive.ledger import read_ledger
 
 AT_ONCE = 5_000  # messages published with one statement
 CONTROL_SECONDS = 20.0

@@ -5,16 +5,13 @@ from datetime import datetime
 
 from django.db import connection
 
+from dlqadmin.clusters.counts import OPEN_LEAVES
+
 # Letters are not counted: the clusters' own counts are summed, since a page should not read a million rows. The first
 # open letter of a queue is taken for its oldest. Materialized: else the planner may do it once for each queue.
-_READ = """
-WITH news AS (
-    SELECT cluster_id, sum(opened) AS opened FROM dlqadmin_clusterdelta GROUP BY cluster_id
-), clusters AS (
-    SELECT leaf.queue_id, coalesce(leaf.merged_into_id, leaf.id) AS cluster_id,
-        sum(leaf.open_count + coalesce(news.opened, 0))::bigint AS letters
-    FROM dlqadmin_errorcluster AS leaf LEFT JOIN news ON news.cluster_id = leaf.id
-    WHERE leaf.open_count > 0 OR news.opened <> 0 GROUP BY 1, 2
+_READ = f"""
+WITH clusters AS (
+    SELECT queue_id, root AS cluster_id, sum(letters)::bigint AS letters FROM ({OPEN_LEAVES}) AS leaves GROUP BY 1, 2
 ), depths AS MATERIALIZED (
     SELECT summed.*, (
         SELECT died_at FROM dlqadmin_deadletter AS letter
@@ -45,7 +42,7 @@ LEFT JOIN redrives ON redrives.queue_id = queue.id
 WHERE queue.archived_at IS NULL AND (%(owners)s::bigint[] IS NULL OR queue.owner_id = ANY(%(owners)s))
 ORDER BY alerts.state = 'firing' AND depths.letters > 0 DESC NULLS LAST, alerts.severity = 'critical' DESC NULLS LAST,
     depths.letters DESC NULLS LAST, queue.name
-"""
+"""  # noqa: S608 - made of constants
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,6 +41,16 @@ SELECT coalesce(sum(rows), 0) FROM sums
 
 _PRUNE = "DELETE FROM dlqadmin_clusterhour WHERE hour < clock_timestamp() - make_interval(hours => %s)"
 
+# The leaves of all queues that have open letters, each with its group's root.
+OPEN_LEAVES = """
+SELECT leaf.queue_id, leaf.id, coalesce(leaf.merged_into_id, leaf.id) AS root,
+    leaf.open_count + coalesce(new.opened, 0) AS letters
+FROM dlqadmin_errorcluster AS leaf LEFT JOIN (
+    SELECT cluster_id, sum(opened) AS opened FROM dlqadmin_clusterdelta GROUP BY cluster_id
+) AS new ON new.cluster_id = leaf.id
+WHERE leaf.open_count <> 0 OR new.opened <> 0
+"""
+
 # Groups: a leaf counts for its root. A sorted list of roots, and the leaves of each by the index on merged_into.
 _OF_GROUPS = """
 SELECT root.id, sum(leaf.open_count + coalesce(new.opened, 0))::bigint,

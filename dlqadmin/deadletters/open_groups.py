@@ -5,20 +5,15 @@ from datetime import datetime
 
 from django.db import connection
 
+from dlqadmin.clusters.counts import OPEN_LEAVES
+
 # How many there are is what the clusters' counts say; when they died, the first and the last entry of each leaf in the
 # index letter_open_of_queue.
-_OPEN = """
-WITH news AS (
-    SELECT cluster_id, sum(delta.opened) AS opened FROM dlqadmin_clusterdelta AS delta
-    JOIN dlqadmin_errorcluster AS leaf ON leaf.id = delta.cluster_id WHERE leaf.queue_id = %(queue)s GROUP BY 1
-), leaves AS (
-    SELECT leaf.id, coalesce(leaf.merged_into_id, leaf.id) AS root, open_count + coalesce(news.opened, 0) AS letters
-    FROM dlqadmin_errorcluster AS leaf LEFT JOIN news ON news.cluster_id = leaf.id
-    WHERE leaf.queue_id = %(queue)s AND (open_count > 0 OR news.opened <> 0)
-), groups AS (
+_OPEN = f"""
+WITH groups AS (
     SELECT root, sum(letters)::bigint AS letters, array_agg(id) AS leaves,
         row_number() OVER (ORDER BY sum(letters) DESC, root) AS place
-    FROM leaves WHERE letters > 0 GROUP BY root
+    FROM ({OPEN_LEAVES}) AS leaves WHERE queue_id = %(queue)s AND letters > 0 GROUP BY root
 )
 SELECT root, letters, ages.oldest, ages.newest FROM groups LEFT JOIN LATERAL (
     SELECT min(first.died_at) AS oldest, max(last.died_at) AS newest
@@ -31,7 +26,7 @@ SELECT root, letters, ages.oldest, ages.newest FROM groups LEFT JOIN LATERAL (
     ) AS last
 ) AS ages ON place <= %(aged)s
 ORDER BY place
-"""
+"""  # noqa: S608 - made of constants
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 Entries are appended by whoever changes a state, in the same transaction; nobody's transaction updates a shared row
 (one counter row took publishing from 346 to 45 a second). `fold` sums them up now and then. A reader adds what is
-folded and what is not: `deadletters.ledger`.
+folded and what is not: `redrive.ledger`.
 """
 
 from django.db import connection

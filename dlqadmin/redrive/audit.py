@@ -11,8 +11,8 @@ from typing import Any
 
 from django.db import connection, transaction
 
-from dlqadmin.deadletters.ledger import Ledger, count_ledgers
 from dlqadmin.queues.models import SourceQueue
+from dlqadmin.redrive.ledger import Ledger, count_ledgers
 
 # Of the rows that break a rule, so many are named.
 EXAMPLES = 5

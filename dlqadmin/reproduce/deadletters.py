@@ -3,13 +3,13 @@
 from dlqadmin.consumers.registry import declared
 from dlqadmin.consumers.run import IncomingMessage
 from dlqadmin.consumers.settle import Outcome
-from dlqadmin.deadletters.ledger import read_ledger
 from dlqadmin.deadletters.models import DeadLetter
 from dlqadmin.deadletters.sets import of_cluster
 from dlqadmin.messages.models import Message
 from dlqadmin.messages.publish import Outgoing, publish_many
 from dlqadmin.queues.models import SourceQueue
 from dlqadmin.redrive.diagnose import sign_diagnosis
+from dlqadmin.redrive.ledger import read_ledger
 from dlqadmin.redrive.models import RedriveItem
 from dlqadmin.redrive.run import collect_outcomes, send_pending
 from dlqadmin.redrive.start import NO_CANARY, start_redrive

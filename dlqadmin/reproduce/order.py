@@ -15,9 +15,9 @@ from django.db import connection
 from dlqadmin.consumers.consume import consume_batch
 from dlqadmin.consumers.registry import declared
 from dlqadmin.consumers.run import IncomingMessage
-from dlqadmin.deadletters.ledger import Ledger, read_ledger
 from dlqadmin.messages.publish import Outgoing, publish_many
 from dlqadmin.queues.models import SourceQueue
+from dlqadmin.redrive.ledger import Ledger, read_ledger
 from dlqadmin.reproduce.scratch import scratch_queue
 from dlqadmin.reproduce.table import Row, Table
 

@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from dlqadmin.alerts.urgency import QueueUrgency
-from dlqadmin.deadletters.ledger import Ledger, read_ledgers
+from dlqadmin.redrive.ledger import Ledger, read_ledgers
 from dlqadmin.redrive.stages import Progress, Stage, progress_of
 from dlqadmin.web.frame import Sidebar
 from dlqadmin.web.live import render_live

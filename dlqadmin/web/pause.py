@@ -5,9 +5,9 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext_lazy as _
 
-from dlqadmin.deadletters.ledger import read_ledgers
 from dlqadmin.messages.pause import pause_queue, resume_queue
 from dlqadmin.queues.models import SourceQueue
+from dlqadmin.redrive.ledger import read_ledgers
 from dlqadmin.web.load import load_native_queue
 from dlqadmin.web.redrives import FINISHED
 from dlqadmin.web.routes import route, signed_in_user

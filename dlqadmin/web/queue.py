@@ -9,12 +9,12 @@ from django.utils import timezone
 from dlqadmin.alerts.models import Alert
 from dlqadmin.clusters.concentration import concentration_of
 from dlqadmin.clusters.models import ErrorCluster
-from dlqadmin.deadletters.ledger import read_ledgers
 from dlqadmin.deadletters.models import DeadLetter
 from dlqadmin.deadletters.open_groups import OpenGroup, open_groups
 from dlqadmin.messages.pause import pause_of
 from dlqadmin.people.permissions import may
 from dlqadmin.queues.models import SourceQueue
+from dlqadmin.redrive.ledger import read_ledgers
 from dlqadmin.redrive.stages import Progress, progress_of
 from dlqadmin.web.live import render_live
 from dlqadmin.web.load import load_queue

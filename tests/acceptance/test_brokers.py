@@ -4,11 +4,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from dlqadmin.deadletters.ledger import read_ledger
 from dlqadmin.messages.models import Claim, Message
 from dlqadmin.messages.publish import Outgoing, publish, publish_many
 from dlqadmin.people.models import Owner
 from dlqadmin.queues.models import SourceQueue
+from dlqadmin.redrive.ledger import read_ledger
 from tests.acceptance import brokers
 from tests.acceptance.processes import kill_all, wait_for
 from tests.acceptance.workers import HANDLERS, state, worker

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from dlqadmin.deadletters.ledger import read_ledger
 from dlqadmin.leases.models import Heartbeat
 from dlqadmin.messages.models import Attempt, Claim, Message
 from dlqadmin.messages.publish import Outgoing, publish, publish_many
 from dlqadmin.people.models import Owner
 from dlqadmin.queues.models import SourceQueue
+from dlqadmin.redrive.ledger import read_ledger
 from tests.acceptance.processes import kill_all, running, wait_for
 from tests.acceptance.workers import HANDLERS, state, worker
 

@@ -7,7 +7,6 @@ from django.db import connection
 
 from dlqadmin.alerts.models import Notification
 from dlqadmin.clusters.models import ErrorCluster
-from dlqadmin.deadletters.ledger import read_ledger
 from dlqadmin.deadletters.models import DeadLetter
 from dlqadmin.deadletters.sets import of_cluster
 from dlqadmin.demo import library
@@ -17,6 +16,7 @@ from dlqadmin.messages.publish import Outgoing, publish, publish_many
 from dlqadmin.people.models import Owner
 from dlqadmin.queues.models import SourceQueue
 from dlqadmin.redrive.diagnose import sign_diagnosis
+from dlqadmin.redrive.ledger import read_ledger
 from dlqadmin.redrive.models import Redrive
 from dlqadmin.redrive.start import NO_CANARY, GateClosed, start_redrive
 from tests.acceptance.processes import kill_all, wait_for

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from django.db import connection
 
-from dlqadmin.deadletters.ledger import read_ledger
 from dlqadmin.deadletters.models import DeadLetter
 from dlqadmin.messages.models import Message
 from dlqadmin.queues.models import SourceQueue
+from dlqadmin.redrive.ledger import read_ledger
 from tests.acceptance.processes import database_url, running
 
 HANDLERS = "tests.acceptance.handlers"

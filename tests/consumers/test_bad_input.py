@@ -9,9 +9,9 @@ from django.db import connection
 
 from dlqadmin.consumers.consume import consume_once
 from dlqadmin.consumers.settle import Outcome
-from dlqadmin.deadletters.ledger import read_ledger
 from dlqadmin.deadletters.models import DeadLetter
 from dlqadmin.messages.publish import publish
+from dlqadmin.redrive.ledger import read_ledger
 
 Reason = DeadLetter.Reason
 

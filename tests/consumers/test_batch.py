@@ -15,12 +15,12 @@ from dlqadmin.consumers.consume import consume_batch, consume_one, take_turn
 from dlqadmin.consumers.pace import pace_of
 from dlqadmin.consumers.settle import Outcome
 from dlqadmin.consumers.sweep import expire_claims
-from dlqadmin.deadletters.ledger import read_ledger
 from dlqadmin.deadletters.models import DeadLetter
 from dlqadmin.leases.models import FencedWrite
 from dlqadmin.messages.models import Attempt, Claim, Message
 from dlqadmin.messages.publish import publish
 from dlqadmin.people.models import Owner
+from dlqadmin.redrive.ledger import read_ledger
 from tests.consumers.work import (
     LONG,
     Session,

@@ -35,7 +35,6 @@ from dlqadmin.consumers.errors import ClaimLost
 from dlqadmin.consumers.settle import give_back
 from dlqadmin.consumers.sweep import expire_claims
 from dlqadmin.deadletters.holding import letters_settled, release_parked
-from dlqadmin.deadletters.ledger import read_ledgers
 from dlqadmin.deadletters.models import DeadLetter
 from dlqadmin.deadletters.sets import of_cluster
 from dlqadmin.messages.idempotency import NO_VERSION
@@ -46,6 +45,7 @@ from dlqadmin.messages.publish import Outgoing, publish_many
 from dlqadmin.queues import books
 from dlqadmin.queues.models import AccountKind, SourceQueue
 from dlqadmin.redrive.diagnose import sign_diagnosis
+from dlqadmin.redrive.ledger import count_ledgers
 from dlqadmin.redrive.models import Redrive, RedriveItem
 from dlqadmin.redrive.run import advance_redrives, send_pending
 from dlqadmin.redrive.start import NO_CANARY, start_redrive
@@ -247,7 +247,7 @@ class Life(RuleBasedStateMachine):
         assert not self.wrong
 
     def the_books_balance(self) -> None:
-        ledgers = read_ledgers([queue.pk for queue in self.queues.values()])
+        ledgers = count_ledgers([queue.pk for queue in self.queues.values()])
         for name, queue in self.queues.items():
             ledger = ledgers[queue.pk]
             assert ledger.difference == 0, (name, ledger)

@@ -6,11 +6,11 @@ from django.db import connection, transaction
 from dlqadmin.consumers import Permanent, RetryAfter
 from dlqadmin.consumers.consume import consume_once, consume_one, take_turn
 from dlqadmin.consumers.settle import Outcome
-from dlqadmin.deadletters.ledger import read_ledger
 from dlqadmin.deadletters.models import DeadLetter
 from dlqadmin.messages.models import Attempt, Claim, Message
 from dlqadmin.messages.publish import Outgoing, publish, publish_many
 from dlqadmin.people.models import Owner
+from dlqadmin.redrive.ledger import read_ledger
 
 Reason = DeadLetter.Reason
 

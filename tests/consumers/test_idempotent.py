@@ -9,7 +9,6 @@ from dlqadmin.clusters.models import ErrorCluster
 from dlqadmin.consumers import batch
 from dlqadmin.consumers.consume import consume_batch, consume_one
 from dlqadmin.consumers.settle import Outcome
-from dlqadmin.deadletters.ledger import read_ledger
 from dlqadmin.deadletters.models import DeadLetter
 from dlqadmin.deadletters.sets import of_cluster
 from dlqadmin.messages.idempotency import enter_ids, known_ids
@@ -17,6 +16,7 @@ from dlqadmin.messages.models import Discard, KeyVersion, Message, ProcessedId
 from dlqadmin.messages.publish import Outgoing, publish, publish_many
 from dlqadmin.queues.models import SourceQueue
 from dlqadmin.redrive.diagnose import sign_diagnosis
+from dlqadmin.redrive.ledger import read_ledger
 from dlqadmin.redrive.models import RedriveItem
 from dlqadmin.redrive.run import collect_outcomes, count_outcomes, send_pending
 from dlqadmin.redrive.start import NO_CANARY, start_redrive

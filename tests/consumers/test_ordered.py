@@ -17,7 +17,6 @@ from dlqadmin.consumers.consume import consume_batch, consume_once, take_turn
 from dlqadmin.consumers.settle import Outcome, give_back
 from dlqadmin.consumers.sweep import expire_claims
 from dlqadmin.deadletters.holding import letters_settled
-from dlqadmin.deadletters.ledger import read_ledger
 from dlqadmin.deadletters.models import DeadLetter
 from dlqadmin.deadletters.sets import of_cluster
 from dlqadmin.messages.models import Attempt, Claim, KeyArrival, Message, QueueKey
@@ -25,6 +24,7 @@ from dlqadmin.messages.ordering import blocked_keys, file_arrivals
 from dlqadmin.messages.publish import publish
 from dlqadmin.queues.models import SourceQueue
 from dlqadmin.redrive.diagnose import sign_diagnosis
+from dlqadmin.redrive.ledger import read_ledger
 from dlqadmin.redrive.run import send_pending
 from dlqadmin.redrive.start import NO_CANARY, start_redrive
 from tests.consumers.work import (

@@ -8,8 +8,8 @@ from django.db import connection, transaction
 
 django.setup()
 
-from dlqadmin.deadletters.ledger import read_ledgers  # noqa: E402 - models need the line above
 from dlqadmin.queues.models import SourceQueue  # noqa: E402
+from dlqadmin.redrive.ledger import count_ledgers  # noqa: E402 - models need the line above
 
 _PUBLISHED = "SELECT queue, count(*), count(DISTINCT message_id) FROM fault_published GROUP BY queue"
 
@@ -26,7 +26,7 @@ def look() -> dict[str, dict[str, int]]:
         names[pk]: asdict(ledger)
         | {"difference": ledger.difference}
         | dict(zip(("published", "ids"), published[names[pk]], strict=True))
-        for pk, ledger in read_ledgers(list(names)).items()
+        for pk, ledger in count_ledgers(list(names)).items()
     }
 
 

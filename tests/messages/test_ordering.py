@@ -4,7 +4,6 @@ import pytest
 from django.db import connection, transaction
 
 from dlqadmin.consumers.claim import claim_batch
-from dlqadmin.deadletters.ledger import read_ledger
 from dlqadmin.messages.models import Claim, KeyArrival, Message, QueueKey
 from dlqadmin.messages.ordering import (
     blocked_keys,
@@ -14,6 +13,7 @@ from dlqadmin.messages.ordering import (
     let_go,
 )
 from dlqadmin.messages.publish import publish
+from dlqadmin.redrive.ledger import read_ledger
 from tests.consumers.work import Session, publish_keyed, publish_notes, wait_until_blocked
 
 REAL = pytest.mark.django_db(transaction=True)

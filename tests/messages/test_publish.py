@@ -4,11 +4,11 @@ import pytest
 from celery import Celery
 from django.db import transaction
 
-from dlqadmin.deadletters.ledger import read_ledger
 from dlqadmin.messages.models import Message
 from dlqadmin.messages.publish import Outgoing, publish, publish_many
 from dlqadmin.messages.wakeups import CONSUME_TASK
 from dlqadmin.queues.models import SourceQueue
+from dlqadmin.redrive.ledger import read_ledger
 
 
 def test_bytes_are_kept_as_they_are_and_nothing_is_guessed(queue) -> None:

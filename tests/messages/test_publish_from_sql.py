@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from dlqadmin.clock import db_now
 from dlqadmin.consumers.consume import consume_once
 from dlqadmin.consumers.sweep import wake_queues_with_work
-from dlqadmin.deadletters.ledger import read_ledger
 from dlqadmin.messages.models import KeyArrival, Message
 from dlqadmin.messages.publish import publish
 from dlqadmin.queues.models import AccountDelta
 from dlqadmin.redrive.audit import audit_books
+from dlqadmin.redrive.ledger import read_ledger
 
 # What differs between two messages that were published alike.
 OWN = {"id", "position", "lineage", "available_at", "published_at"}

@@ -1,8 +1,8 @@
 """The books of a queue."""
 
-from dlqadmin.deadletters.ledger import Ledger, read_ledger
 from dlqadmin.queues import books
 from dlqadmin.queues.models import AccountDelta, AccountKind
+from dlqadmin.redrive.ledger import Ledger, read_ledger
 
 
 def test_a_reader_sees_entries_before_and_after_they_are_folded(queue) -> None:

@@ -11,7 +11,6 @@ from dlqadmin.clusters import counts
 from dlqadmin.clusters.models import ErrorCluster
 from dlqadmin.consumers.claim import claim_batch, claim_single
 from dlqadmin.consumers.consume import consume_once
-from dlqadmin.deadletters.ledger import Ledger
 from dlqadmin.deadletters.sets import of_cluster
 from dlqadmin.messages.ordering import file_arrivals
 from dlqadmin.messages.publish import Outgoing, publish, publish_many
@@ -19,6 +18,7 @@ from dlqadmin.queues import books
 from dlqadmin.queues.models import AccountKind, SourceQueue
 from dlqadmin.redrive.audit import NoSuchQueue, audit_books, read_accounts
 from dlqadmin.redrive.diagnose import sign_diagnosis
+from dlqadmin.redrive.ledger import Ledger
 from dlqadmin.redrive.run import send_pending
 from dlqadmin.redrive.start import NO_CANARY, start_redrive
 from tests.acceptance.processes import database_url, running
@@ -141,7 +141,7 @@ COUNTED = r".*; found 1 cluster with another count \(\d+\)\."
         ),
         (
             "DELETE FROM dlqadmin_message WHERE letter_id IS NOT NULL; DELETE FROM dlqadmin_claim",
-            [r".*; found 1 letter without a message \(\d+\)\."],
+            [SHOWN.format(9), r".*; found 1 letter without a message \(\d+\)\."],
         ),
         (
             "UPDATE dlqadmin_message SET letter_id = (SELECT id FROM dlqadmin_deadletter WHERE state = 'redriving') "
@@ -159,7 +159,7 @@ COUNTED = r".*; found 1 cluster with another count \(\d+\)\."
         ),
         (
             "UPDATE dlqadmin_redriveitem SET outcome = 'pending'",
-            [r".*; found 1 message without such a letter \(\d+\)\."],
+            [SHOWN.format(11), r".*; found 1 message without such a letter \(\d+\)\."],
         ),
         (
             "UPDATE dlqadmin_deadletter SET state = 'returned' WHERE state = 'redriving'",

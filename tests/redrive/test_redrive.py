@@ -7,13 +7,13 @@ from django.db import connection, transaction
 
 from dlqadmin.clusters.models import ErrorCluster
 from dlqadmin.consumers.consume import consume_once
-from dlqadmin.deadletters.ledger import read_ledger
 from dlqadmin.deadletters.models import DeadLetter
 from dlqadmin.deadletters.sets import of_cluster
 from dlqadmin.messages.models import Message
 from dlqadmin.messages.publish import Outgoing, publish_many
 from dlqadmin.people.models import AuditEntry
 from dlqadmin.redrive.diagnose import current_diagnosis, sign_diagnosis
+from dlqadmin.redrive.ledger import read_ledger
 from dlqadmin.redrive.models import Redrive, RedriveItem
 from dlqadmin.redrive.run import advance_redrives, count_outcomes, send_pending
 from dlqadmin.redrive.start import NO_CANARY, GateClosed, NothingToRedrive, start_redrive

@@ -12,13 +12,13 @@ from dlqadmin.alerts.models import Alert, Notification
 from dlqadmin.clock import db_now
 from dlqadmin.consumers.consume import consume_one
 from dlqadmin.consumers.registry import declared
-from dlqadmin.deadletters.ledger import Ledger, read_ledgers
 from dlqadmin.deadletters.models import LetterText
 from dlqadmin.messages.publish import publish
 from dlqadmin.people.models import Owner
 from dlqadmin.queues import books
 from dlqadmin.queues.models import AccountKind, SourceQueue
 from dlqadmin.redrive.diagnose import sign_diagnosis
+from dlqadmin.redrive.ledger import Ledger, read_ledgers
 from dlqadmin.redrive.models import Redrive
 from dlqadmin.redrive.stages import Progress, Stage, progress_of
 from tests.web.making import begin_redrive, cluster_of

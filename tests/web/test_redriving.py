@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 from django.urls import reverse
 
-from dlqadmin.deadletters.ledger import read_ledger
 from dlqadmin.deadletters.models import DeadLetter
 from dlqadmin.deadletters.sets import of_cluster
 from dlqadmin.queues.models import SourceQueue
 from dlqadmin.redrive.diagnose import sign_diagnosis
+from dlqadmin.redrive.ledger import read_ledger
 from dlqadmin.redrive.models import Redrive
 from dlqadmin.web.asked import address
 from tests.web.making import cluster_of

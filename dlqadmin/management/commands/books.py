@@ -5,8 +5,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from dlqadmin.deadletters.ledger import Ledger
 from dlqadmin.redrive.audit import NoSuchQueue, audit_books, read_accounts
+from dlqadmin.redrive.ledger import Ledger
 
 COLUMNS = ("queue", *(field.name for field in fields(Ledger)), "difference")
 

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 
 from django.db import connection
 
+from dlqadmin.clusters.counts import OPEN_LEAVES
+
 # One statement sees one snapshot, so the sum is right at any moment, also while consumers work. Each live account has
 # a branch of its own, which an index answers.
 _READ = """
@@ -32,7 +34,7 @@ SELECT queue_id, kind, sum(amount)::bigint FROM (
     UNION ALL
     SELECT queue_id, 'dead', count(*) FROM dlqadmin_deadletter AS letter
     WHERE queue_id = ANY(%(queues)s) AND state = 'redriving'
-        AND NOT EXISTS (SELECT FROM dlqadmin_message WHERE letter_id = letter.id) GROUP BY 1
+        AND NOT EXISTS (SELECT FROM dlqadmin_redriveitem WHERE letter_id = letter.id AND outcome = 'sent') GROUP BY 1
 ) AS entries GROUP BY queue_id, kind
 """
 
@@ -40,14 +42,11 @@ _COUNTED = """SELECT queue_id, 'dead', count(*) FROM dlqadmin_deadletter
     WHERE queue_id = ANY(%(queues)s) AND state = 'open' GROUP BY 1"""
 
 # A page does not read a million letters: their clusters know how many they are.
-_SUMMED = """SELECT queue_id, 'dead', sum(open_count) FROM dlqadmin_errorcluster
-    WHERE queue_id = ANY(%(queues)s) AND open_count <> 0 GROUP BY 1
-    UNION ALL
-    SELECT leaf.queue_id, 'dead', sum(delta.opened) FROM dlqadmin_clusterdelta AS delta
-    JOIN dlqadmin_errorcluster AS leaf ON leaf.id = delta.cluster_id WHERE leaf.queue_id = ANY(%(queues)s) GROUP BY 1
+_SUMMED = f"""SELECT queue_id, 'dead', sum(letters) FROM ({OPEN_LEAVES}) AS leaves
+    WHERE queue_id = ANY(%(queues)s) GROUP BY 1
     UNION ALL
     SELECT queue_id, 'dead', count(*) FROM dlqadmin_deadletter
-    WHERE queue_id = ANY(%(queues)s) AND cluster_id IS NULL AND state = 'open' GROUP BY 1"""
+    WHERE queue_id = ANY(%(queues)s) AND cluster_id IS NULL AND state = 'open' GROUP BY 1"""  # noqa: S608 - made of constants
 
 
 @dataclass(frozen=True, slots=True)
