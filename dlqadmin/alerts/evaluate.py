@@ -1,5 +1,6 @@
 """From the state of the queues to alerts: open once, escalate by steps, close after a calm time."""
 
+from collections import defaultdict
 from datetime import timedelta
 
 from django.contrib.auth.models import AbstractBaseUser
@@ -52,7 +53,7 @@ def evaluate() -> None:
     wanted = {queue_id for queue_id, _rule, _subject in open_alerts} | set(depths) | set(redrives)
     queues = SourceQueue.objects.filter(pk__in=wanted, archived_at=None).select_related("owner")
     for queue in queues.order_by("pk"):
-        snapshot = _snapshot(queue, *depths.get(queue.pk, (0, 0, "")), redrives.get(queue.pk, ()))
+        snapshot = _snapshot(queue, *depths.get(queue.pk, (0, 0, "")), redrives[queue.pk])
         found = {(queue.pk, finding.rule, finding.subject): finding for finding in findings(snapshot)}
         for thing, finding in found.items():
             _raise(queue, finding, open_alerts.get(thing))
@@ -61,14 +62,13 @@ def evaluate() -> None:
                 _calm(alert)
 
 
-def _redrives() -> dict[int, tuple[TroubledRedrive, ...]]:
+def _redrives() -> dict[int, list[TroubledRedrive]]:
     """The redrives that need a person, by queue."""
-    found: dict[int, tuple[TroubledRedrive, ...]] = {}
+    found: dict[int, list[TroubledRedrive]] = defaultdict(list)
     with connection.cursor() as cursor:
         cursor.execute(_TROUBLED)
         for queue, number, state, reason in cursor.fetchall():
-            trouble = TroubledRedrive(number, state, gettext(reason) if reason else "")
-            found[queue] = (*found.get(queue, ()), trouble)
+            found[queue].append(TroubledRedrive(number, state, gettext(reason) if reason else ""))
     return found
 
 
@@ -84,9 +84,9 @@ def _depths() -> dict[int, tuple[int, int, str]]:
 
 
 def _snapshot(
-    queue: SourceQueue, depth: int, top: int, template: str, redrives: tuple[TroubledRedrive, ...]
+    queue: SourceQueue, depth: int, top: int, template: str, redrives: list[TroubledRedrive]
 ) -> QueueSnapshot:
-    return QueueSnapshot(queue.name, depth, tuple(queue.alert_levels), template, top, redrives)
+    return QueueSnapshot(queue.name, depth, tuple(queue.alert_levels), template, top, tuple(redrives))
 
 
 @guarded()

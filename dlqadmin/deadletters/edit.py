@@ -49,7 +49,7 @@ def edit_letter(*, letter: DeadLetter, body: bytes, reason: str, by: Actor) -> N
     if not reason.strip():
         raise CannotEdit(_("Say why the body is changed."))
     before = _locked_body(letter)
-    if bytes(before) == body:
+    if before == body:
         raise CannotEdit(_("That is the body as it was: nothing to change."))
     _keep({letter.pk: body}, reason.strip(), "", by)
     record(

@@ -11,6 +11,7 @@ from django.db import connection
 
 from dlqadmin.deadletters.models import DeadLetter
 
+OPEN = (DeadLetter.State.OPEN.value,)
 ALL_STATES = tuple(state.value for state in DeadLetter.State)
 LEAST = -(2**63) + 1
 

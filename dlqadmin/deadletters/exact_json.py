@@ -22,9 +22,6 @@ class Number(simplejson.RawJSON):
         except ArithmeticError:  # an exponent of twenty digits
             return False
 
-    def __hash__(self) -> int:
-        return hash(str(self))
-
     def __repr__(self) -> str:
         return str(self.encoded_json)
 

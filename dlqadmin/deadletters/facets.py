@@ -11,12 +11,11 @@ from typing import Any
 from django.db import connection
 
 from dlqadmin.clusters.overrepresented import Shared, Value, shared_values
-from dlqadmin.deadletters.ends import newest_ids, oldest_ids
+from dlqadmin.deadletters.ends import OPEN, newest_ids, oldest_ids
 from dlqadmin.text import display_safe
 
 SAMPLE = 100  # letters, of the newest and of the oldest, here and elsewhere
 MOST_OTHERS = 100  # leaves of other causes
-OPEN = ("open",)
 LONGEST_BODY = 16_384  # bytes; a longer body is not read
 LONGEST_VALUE = 80  # characters
 DEEPEST = 6

@@ -11,6 +11,7 @@ from jsonpointer import JsonPointerException
 from dlqadmin.deadletters.exact_json import NotExact, dumps, loads
 
 MOST_OPERATIONS = 100
+EXAMPLE = '[{"op": "add", "path": "/taxCode", "value": "A1"}]'
 
 # What an operation needs beside its path; the library finds out only when it runs.
 _NEEDS = {"add": "value", "replace": "value", "test": "value", "move": "from", "copy": "from"}
@@ -68,9 +69,6 @@ def read_patch(text: str) -> Patch:
         return Patch(text, operations, [JsonPatch([operation]) for operation in operations])
     except (JsonPatchException, JsonPointerException, TypeError) as error:
         raise BadPatch(_("The patch cannot be used: %s.") % error) from error
-
-
-EXAMPLE = '[{"op": "add", "path": "/taxCode", "value": "A1"}]'
 
 
 def _run(step: JsonPatch, number: int, operation: dict[str, Any], document: Any) -> Any:

@@ -8,7 +8,7 @@ words every one must be there.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from difflib import get_close_matches
@@ -80,6 +80,11 @@ def parse(text: str) -> list[Term]:
     if "\0" in text:
         raise BadQuery(_("A filter holds no NUL character."), text.index("\0"), text.index("\0") + 1)
     return [_term(word, start, end) for word, start, end in _words(text)]
+
+
+def states_of(terms: Iterable[Term]) -> set[str]:
+    """The states that the terms ask for; none if they say nothing of states."""
+    return {term.text for term in terms if term.field is Field.STATE}
 
 
 def quoted(value: str) -> str:

@@ -74,7 +74,7 @@ def sign_diagnosis(
 
 def current_diagnosis(cluster: ErrorCluster) -> Diagnosis | None:
     """The newest version of the cluster's diagnosis."""
-    return cluster.diagnoses.order_by("-version").first()
+    return current_diagnoses([cluster.pk]).get(cluster.pk)
 
 
 def current_diagnoses(cluster_ids: Sequence[int]) -> dict[int, Diagnosis]:

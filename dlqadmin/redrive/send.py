@@ -13,8 +13,8 @@ _LOCK = "SELECT FROM dlqadmin_redrive WHERE id = %s AND state IN ('running', 'st
 
 # Send and mark are one statement: a message exists exactly if its item says so. The message keeps id, key, version,
 # lineage and position; its attempts start at 0. Items were made in publish order and are taken so: a key keeps its
-# order. Letters are found by arrays of ids and by nothing else (`|| ''`): statistics of before a redrive say that
-# hardly a letter is being redriven, so a planner would read all of them for each batch.
+# order. Letters are found by arrays of ids and by nothing else (`|| ''`, `+ 0`): statistics of before a redrive say
+# that hardly a letter is being redriven, so a planner would read all of them for each batch.
 _SEND = """
 WITH batch AS (
     SELECT item.id, item.letter_id FROM dlqadmin_redriveitem AS item

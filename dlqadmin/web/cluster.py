@@ -13,7 +13,7 @@ from dlqadmin.clusters.counts import counts_of, trend_of
 from dlqadmin.clusters.elsewhere import also_in
 from dlqadmin.clusters.models import ErrorCluster, SplitRule
 from dlqadmin.clusters.proposals import joins_of, proposals_of
-from dlqadmin.deadletters.ends import newest_ids, oldest_ids
+from dlqadmin.deadletters.ends import OPEN, newest_ids, oldest_ids
 from dlqadmin.deadletters.facets import facets_of
 from dlqadmin.deadletters.models import DeadLetter
 from dlqadmin.deadletters.parameters import places_of
@@ -28,7 +28,6 @@ from dlqadmin.web.load import load_cluster, load_root
 from dlqadmin.web.routes import route, signed_in_user
 
 MOST_LETTERS = 10
-OPEN = (DeadLetter.State.OPEN.value,)
 MOST_LEAVES = 100
 MOST_OTHERS = 20
 MUTE_HOURS = ((4, _("4 hours")), (24, _("24 hours")), (168, _("7 days")))

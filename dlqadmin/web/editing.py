@@ -15,7 +15,6 @@ from dlqadmin.deadletters.edit import (
     Patched,
     body_to_send,
     edit_letter,
-    edit_of,
     patch_letters,
     try_patch,
     undo_edit,
@@ -114,7 +113,6 @@ def _body_page(request: HttpRequest, letter: DeadLetter, status: int = 200, **mo
         "has_text": text is not None,
         "too_large": len(body) > LARGEST_BODY,
         "most": LARGEST_BODY,
-        "edit": edit_of(letter),
     }
     return render(request, "letter/edit.html", context | more, status=status)
 

@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponse
 
 from dlqadmin.deadletters.ends import newest_ids, oldest_ids
 from dlqadmin.deadletters.models import DeadLetter, DeadLetterQuerySet
-from dlqadmin.deadletters.query import LARGEST, BadQuery, Field, Term, parse
+from dlqadmin.deadletters.query import LARGEST, BadQuery, Field, Term, parse, states_of
 from dlqadmin.deadletters.sets import LetterSet, leaves_named, matching
 from dlqadmin.people.permissions import may, visible_owners
 from dlqadmin.queues.models import SourceQueue
@@ -47,9 +47,7 @@ class Asked:
     @property
     def states(self) -> set[str]:
         """The states that are asked for; open ones if none is."""
-        return {term.text for term in self.terms if term.field is Field.STATE} or {
-            DeadLetter.State.OPEN.value
-        }
+        return states_of(self.terms) or {DeadLetter.State.OPEN.value}
 
     @property
     def one_state(self) -> list[str]:
@@ -60,7 +58,8 @@ class Asked:
     def is_of_one_queue(self) -> bool:
         """Whether it finds letters of one queue in one state, as `queue:` says, whatever else it asks for."""
         named = self._named()
-        return bool(self.one_state) and named.count(Field.QUEUE) == 1 and not named.count(Field.CLUSTER)
+        by_cluster = Field.CLUSTER in named or Field.TEMPLATE in named
+        return bool(self.one_state) and named.count(Field.QUEUE) == 1 and not by_cluster
 
     @cached_property
     def leaves(self) -> list[int]:
@@ -78,7 +77,7 @@ class Asked:
         if self.mistake:
             return DeadLetter.objects.none()
         letters = matching(DeadLetter.objects.visible_to_owners(owners), list(self.terms))
-        return letters if any(term.field is Field.STATE for term in self.terms) else letters.open()
+        return letters if states_of(self.terms) else letters.open()
 
 
 @route("letters.view")

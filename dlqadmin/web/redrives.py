@@ -93,7 +93,6 @@ def redrive(request: HttpRequest, redrive: Redrive) -> HttpResponse:
         "sent": total - sum(counts[outcome] for outcome in NOT_SENT),
         "parts": parts[:MOST_PARTS],
         "only": parts[0] if len(parts) == 1 else None,
-        "left_out": sum(part.letters for part in parts if part.left_out),
         "items": items_to_look_at(redrive),
         "most_items": MOST_ITEMS,
         "finished": finished,

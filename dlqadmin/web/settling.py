@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from dlqadmin.deadletters.models import DeadLetter
-from dlqadmin.deadletters.query import LARGEST, Field, parse
+from dlqadmin.deadletters.query import LARGEST, parse, states_of
 from dlqadmin.deadletters.sets import LetterSet
 from dlqadmin.deadletters.settling import CannotSettle, discard, resolve, undo_settling
 from dlqadmin.queues.models import SourceQueue
@@ -86,7 +86,7 @@ def resolve_dropped(request: HttpRequest, letters: LetterSet) -> HttpResponse:
 
 def state_of(letters: LetterSet) -> str:
     """The state of the letters that the page is about: open, unless the filter asks for one that can be undone."""
-    asked = {term.text for term in parse(letters.text) if term.field is Field.STATE}
+    asked = states_of(parse(letters.text))
     return asked.pop() if len(asked) == 1 and asked <= SETTLED else DeadLetter.State.OPEN.value
 
 
